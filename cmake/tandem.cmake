@@ -1,0 +1,22 @@
+# tandem_library(FOLDER dependency...): the library tandem_FOLDER of every .cpp in src/FOLDER and below.
+# The dependencies are the arrows of docs/architecture.md.
+function(tandem_library folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  add_library(tandem_${folder} STATIC ${sources})
+  target_include_directories(tandem_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(tandem_${folder} PUBLIC ${ARGN})
+endfunction()
+
+# tandem_test(NAME FOLDER library...): the test program NAME of every .cpp in tests/FOLDER, run by ctest as one test.
+function(tandem_test name folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE TANDEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+                                             TANDEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARGN} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+endfunction()

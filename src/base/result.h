@@ -1,0 +1,77 @@
+// Result<T>: a value or an Error, for everything we do not control (files, requests, devices, drivers).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+namespace tandem {
+
+// What went wrong, in one line for the user: it names the thing, the value and what to do.
+struct Error {
+    std::string message;
+};
+
+// fail("{}: tensor '{}' ...", path, name): formats the message of an Error.
+template <typename... Args>
+[[nodiscard]] Error fail(fmt::format_string<Args...> format, Args&&... args) {
+    return Error{fmt::format(format, std::forward<Args>(args)...)};
+}
+
+template <typename T>
+class [[nodiscard]] Result {
+  public:
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+    explicit operator bool() const { return state_.index() == 0; }
+
+    T& value() & {
+        CHECK(*this, "value() of a failed Result");
+        return *std::get_if<0>(&state_);
+    }
+    const T& value() const& {
+        CHECK(*this, "value() of a failed Result");
+        return *std::get_if<0>(&state_);
+    }
+    T&& value() && {
+        CHECK(*this, "value() of a failed Result");
+        return std::move(*std::get_if<0>(&state_));
+    }
+    T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T&& operator*() && { return std::move(*this).value(); }
+    T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
+
+    const Error& error() const& {
+        CHECK(!*this, "error() of a successful Result");
+        return *std::get_if<1>(&state_);
+    }
+    Error&& error() && {
+        CHECK(!*this, "error() of a successful Result");
+        return std::move(*std::get_if<1>(&state_));
+    }
+
+  private:
+    std::variant<T, Error> state_;
+};
+
+// The value of an operation that only succeeds or fails.
+struct Ok {};
+using Status = Result<Ok>;
+
+}  // namespace tandem
+
+// auto x = TRY(expression): the value of a Result, or return its Error from this function.
+#define TRY(...)                                   \
+    __extension__({                                \
+        auto try_result_ = (__VA_ARGS__);          \
+        if (!try_result_) [[unlikely]]             \
+            return std::move(try_result_).error(); \
+        std::move(try_result_).value();            \
+    })
