@@ -2,6 +2,10 @@
 # The dependencies are the arrows of docs/architecture.md.
 function(tandem_library folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  if(NOT sources)
+    add_library(tandem_${folder} INTERFACE)
+    return()
+  endif()
   add_library(tandem_${folder} STATIC ${sources})
   target_include_directories(tandem_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tandem_${folder} PUBLIC ${ARGN})

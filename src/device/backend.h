@@ -1,0 +1,106 @@
+// Backend: the one interface between the engine and a device that runs Programs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "device/batch.h"
+#include "graph/program.h"
+#include "graph/weights.h"
+
+namespace tandem::device {
+
+struct MemoryPool {
+    std::string name;
+    uint64_t size_bytes;
+    uint64_t free_bytes;
+};
+
+// What a device is, for reports and for planning.
+struct Description {
+    std::string name;      // as in --device: "cpu"
+    std::string hardware;  // "AMD Ryzen 9 8945HS"
+    std::string details;   // "16 threads, AVX3"
+    std::vector<MemoryPool> pools;
+};
+
+struct CacheShape {
+    std::vector<graph::CacheLayer> layers;
+    DType dtype = DType::f16;  // f32 or f16
+    int block_tokens = 32;
+    std::vector<int> blocks;  // per cache group
+
+    uint64_t size_bytes() const;
+};
+
+// The keys and values of all layers, in the device's own layout. Several Executables may share one.
+class KvCache {
+  public:
+    explicit KvCache(CacheShape shape) : shape_(std::move(shape)) {}
+    KvCache(const KvCache&) = delete;
+    KvCache& operator=(const KvCache&) = delete;
+    virtual ~KvCache() = default;
+
+    const CacheShape& shape() const { return shape_; }
+
+  private:
+    CacheShape shape_;
+};
+
+struct CompileOptions {
+    graph::Extents limits;             // the most tokens and outputs a step may bring
+    std::vector<std::string> results;  // of the Program, those that are wanted: nothing else is computed
+};
+
+// A Program made ready for one device. One step at a time.
+class Executable {
+  public:
+    Executable() = default;
+    Executable(const Executable&) = delete;
+    Executable& operator=(const Executable&) = delete;
+    virtual ~Executable() = default;
+
+    // Starts a step; `batch` and what it points to must stay until wait() returns.
+    virtual Status submit(const Batch& batch) = 0;
+    virtual Status wait() = 0;
+
+    // After wait(): the bytes of results[index] of the CompileOptions, until the next submit.
+    virtual std::span<const std::byte> result(size_t index) const = 0;
+};
+
+class Backend {
+  public:
+    Backend() = default;
+    Backend(const Backend&) = delete;
+    Backend& operator=(const Backend&) = delete;
+    virtual ~Backend() = default;
+
+    virtual const Description& describe() const = 0;
+
+    virtual bool supports(const graph::Program& program, const graph::Node& node) const = 0;
+
+    virtual Result<std::shared_ptr<KvCache>> make_cache(CacheShape shape) = 0;
+
+    // `weights` must live as long as the Executable. `cache` may be null when the Program has no cache layers.
+    virtual Result<std::unique_ptr<Executable>> compile(const graph::Program& program, const graph::Weights& weights,
+                                                        std::shared_ptr<KvCache> cache,
+                                                        const CompileOptions& options) = 0;
+};
+
+// submit() and wait().
+Status run(Executable& executable, const Batch& batch);
+
+// A result as numbers.
+template <typename T>
+std::span<const T> result_as(const Executable& executable, size_t index) {
+    const std::span<const std::byte> bytes = executable.result(index);
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+}  // namespace tandem::device

@@ -1,0 +1,54 @@
+#include "graph/builder.h"
+
+#include "base/check.h"
+
+namespace tandem::graph {
+
+Tensor Graph::named(Value::Kind kind, std::string_view name, TensorType type) {
+    // Weights are named in the order of use, so the one asked for again is nearly always among the last; a
+    // linear search from the back is short and a Program has a few hundred names at most.
+    for (size_t i = program_.values.size(); i-- > 0;) {
+        const Value& value = program_.values[i];
+        if (value.kind != kind || value.name != name) continue;
+        CHECK(value.type == type, "one name, two types");
+        return {static_cast<ValueId>(i)};
+    }
+    program_.values.push_back({.kind = kind, .type = std::move(type), .name = std::string(name)});
+    return {static_cast<ValueId>(program_.values.size() - 1)};
+}
+
+Tensor Graph::input(std::string_view name, TensorType type) {
+    return named(Value::Kind::input, name, std::move(type));
+}
+
+Tensor Graph::weight(std::string name, TensorType type) {
+    return named(Value::Kind::weight, name, std::move(type));
+}
+
+int Graph::cache(int kv_heads, int head_dim, int window) {
+    int group = program_.cache_groups();
+    for (const CacheLayer& layer : program_.caches) {
+        if (layer.window == window) group = layer.group;
+    }
+    program_.caches.push_back({.kv_heads = kv_heads, .head_dim = head_dim, .window = window, .group = group});
+    return static_cast<int>(program_.caches.size()) - 1;
+}
+
+Tensor Graph::apply(Op op, const std::vector<Tensor>& inputs) {
+    std::vector<TensorType> types;
+    std::vector<ValueId> ids;
+    for (Tensor input : inputs) {
+        types.push_back(type(input));
+        ids.push_back(input.id);
+    }
+    const auto output = static_cast<ValueId>(program_.values.size());
+    program_.values.push_back({.kind = Value::Kind::computed, .type = op.infer(types), .name = ""});
+    program_.nodes.push_back({.op = std::move(op), .inputs = std::move(ids), .output = output});
+    return {output};
+}
+
+void Graph::result(std::string name, Tensor value) {
+    program_.results.push_back({std::move(name), value.id});
+}
+
+}  // namespace tandem::graph

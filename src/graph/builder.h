@@ -1,0 +1,58 @@
+// Graph: builds a Program by calling ops on tensors; a model's forward pass is written with it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/ops.h"
+#include "graph/program.h"
+
+namespace tandem::graph {
+
+// A value of the Program under construction.
+struct Tensor {
+    ValueId id = -1;
+    explicit operator bool() const { return id >= 0; }
+};
+
+class Graph {
+  public:
+    Tensor input(std::string_view name, TensorType type);
+    Tensor weight(std::string name, TensorType type);  // the same name gives the same tensor
+
+    Tensor tokens() { return input(kTokens, {DType::i32, {Dim::tokens()}}); }
+    Tensor positions() { return input(kPositions, {DType::i32, {Dim::tokens()}}); }
+    Tensor output_rows() { return input(kOutputRows, {DType::i32, {Dim::outputs()}}); }
+
+    // A layer of the key-value cache; its number goes into KvWrite and Attention.
+    int cache(int kv_heads, int head_dim, int window);
+
+    // Any op; the named ones below only spell it shorter.
+    Tensor apply(Op op, const std::vector<Tensor>& inputs);
+
+    Tensor embed(Tensor table, Tensor ids, float scale = 1.0F) { return apply(op::Embed{scale}, {table, ids}); }
+    Tensor rms_norm(Tensor x, Tensor weight, float eps) { return apply(op::RmsNorm{eps}, {x, weight}); }
+    Tensor linear(Tensor weight, Tensor x, Tensor bias = {}) {
+        return bias ? apply(op::Linear{}, {weight, x, bias}) : apply(op::Linear{}, {weight, x});
+    }
+    Tensor rope(Tensor x, Tensor positions, op::Rope rope) { return apply(std::move(rope), {x, positions}); }
+    Tensor kv_write(Tensor k, Tensor v, int cache) { return apply(op::KvWrite{cache}, {k, v}); }
+    Tensor attention(Tensor q, Tensor written, op::Attention attention) { return apply(attention, {q, written}); }
+    Tensor glu(Tensor gate, Tensor up, op::Activation activation) { return apply(op::Glu{activation}, {gate, up}); }
+    Tensor add(Tensor a, Tensor b) { return apply(op::Add{}, {a, b}); }
+    Tensor select_rows(Tensor x, Tensor rows) { return apply(op::SelectRows{}, {x, rows}); }
+    Tensor softcap(Tensor x, float cap) { return apply(op::Softcap{cap}, {x}); }
+    Tensor sample(Tensor logits) { return apply(op::Sample{}, {logits}); }
+
+    void result(std::string name, Tensor value);
+
+    const TensorType& type(Tensor tensor) const { return program_.value(tensor.id).type; }
+    Program finish() && { return std::move(program_); }
+
+  private:
+    Tensor named(Value::Kind kind, std::string_view name, TensorType type);
+
+    Program program_;
+};
+
+}  // namespace tandem::graph

@@ -1,0 +1,24 @@
+// Memory planning: where each computed value of a Program lies in one arena, values that never live at once sharing
+// bytes.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace tandem::graph {
+
+struct MemoryPlan {
+    static constexpr size_t kAlignment = 64;  // a cache line, and the widest SIMD load
+    static constexpr size_t kNone = static_cast<size_t>(-1);
+
+    std::vector<size_t> offset;  // per value; kNone for inputs and weights
+    size_t size_bytes = 0;
+};
+
+// `extents` are the most tokens and outputs a step may bring. A value lives from the node that makes it to the last
+// that reads it; results live to the end.
+MemoryPlan plan_memory(const Program& program, const Extents& extents);
+
+}  // namespace tandem::graph

@@ -1,0 +1,129 @@
+// The ops of a Program: their attributes and shape rules. cpu/<op>.cpp holds the readable meaning of each.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/op.h"
+
+namespace tandem::op {
+
+using graph::InputTypes;
+using graph::TensorType;
+
+// (table [vocab, dim], ids [tokens]) -> [tokens, dim]: scale * table[id]
+struct Embed {
+    static constexpr std::string_view kName = "embed";
+    float scale = 1.0F;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (x [rows, n * width], weight [width]) -> as x: each group of `width` divided by its root mean square, times weight.
+// With width == cols this is the usual norm of a row; with width == head_dim that of every head.
+struct RmsNorm {
+    static constexpr std::string_view kName = "rms_norm";
+    float eps = 1e-6F;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (weight [out, in], x [rows, in]) or (weight, x, bias [out]) -> [rows, out]: x * weight^T + bias
+struct Linear {
+    static constexpr std::string_view kName = "linear";
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// Which two elements of a head form the pair that is turned: i and i + half, or 2i and 2i + 1.
+enum class RopeLayout : uint8_t { half, interleaved };
+
+// (x [tokens, heads * head_dim], positions [tokens]) -> as x: pair i of each head is turned by
+// position * inv_freq[i] and scaled by `magnitude`; what is past 2 * inv_freq.size() in a head stays as it is.
+// Every kind of rope scaling is a choice of inv_freq and magnitude.
+struct Rope {
+    static constexpr std::string_view kName = "rope";
+    int head_dim = 0;
+    RopeLayout layout = RopeLayout::half;
+    float magnitude = 1.0F;
+    std::vector<float> inv_freq;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (k [tokens, kv_heads * head_dim], v [tokens, kv_heads * head_dim]) -> an empty value: writes each row into cache
+// layer `cache` at its sequence's position. The empty value orders what reads the cache after the write.
+struct KvWrite {
+    static constexpr std::string_view kName = "kv_write";
+    int cache = 0;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (q [tokens, heads * head_dim], the value of the KvWrite) -> as q: softmax(scale * q k^T) v over the positions of the
+// row's own sequence that are not later than the row and, with a window, fewer than `window` before it.
+struct Attention {
+    static constexpr std::string_view kName = "attention";
+    int cache = 0;
+    int heads = 0;
+    int kv_heads = 0;
+    int head_dim = 0;
+    float scale = 1.0F;
+    int window = 0;        // 0: all positions
+    float softcap = 0.0F;  // 0: none; else scores become softcap * tanh(score / softcap)
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
+
+// (gate, up) -> activation(gate) * up
+struct Glu {
+    static constexpr std::string_view kName = "glu";
+    Activation activation = Activation::silu;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (a, b) -> a + b
+struct Add {
+    static constexpr std::string_view kName = "add";
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (x [tokens, cols], rows [outputs]) -> [outputs, cols]: the rows whose logits are wanted
+struct SelectRows {
+    static constexpr std::string_view kName = "select_rows";
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// x -> cap * tanh(x / cap)
+struct Softcap {
+    static constexpr std::string_view kName = "softcap";
+    float cap = 1.0F;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// logits [outputs, vocab] -> i32 [outputs]: one token per row, drawn as the step's sampling parameters say.
+struct Sample {
+    static constexpr std::string_view kName = "sample";
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+}  // namespace tandem::op
