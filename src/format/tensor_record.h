@@ -1,0 +1,32 @@
+// TensorRecord: a tensor as it lies in a model file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace tandem::format {
+
+// The reader has checked that `data` has exactly the bytes that `dtype` and `shape` ask for, and that rows are whole
+// blocks. `data` is a view into the file and may be unaligned: read it with decode_row() or memcpy.
+struct TensorRecord {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<int64_t> shape;  // row-major, outermost first: the reverse of GGUF's order; {} is a scalar
+    std::span<const std::byte> data;
+
+    // Elements of a row, the innermost dimension.
+    int64_t cols() const { return shape.empty() ? 1 : shape.back(); }
+
+    int64_t elements() const {
+        int64_t count = 1;
+        for (int64_t dim : shape) count *= dim;
+        return count;
+    }
+};
+
+}  // namespace tandem::format
