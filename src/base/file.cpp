@@ -45,17 +45,6 @@ Result<Opened> open_regular(const std::filesystem::path& path) {
     return Opened{fd.release(), static_cast<size_t>(status.st_size)};
 }
 
-Status write_all(int fd, std::string_view content) {
-    while (!content.empty()) {
-        const ssize_t written = ::write(fd, content.data(), content.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return fail("{}", std::strerror(errno));
-        content.remove_prefix(static_cast<size_t>(written));
-    }
-    if (::fsync(fd) != 0) return fail("{}", std::strerror(errno));
-    return Ok{};
-}
-
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
@@ -106,22 +95,53 @@ Result<std::string> read_text_file(const std::filesystem::path& path, size_t lim
     return text;
 }
 
-Status write_file(const std::filesystem::path& path, std::string_view content) {
-    std::string temporary = path.string() + ".XXXXXX";
-    Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));
-    if (fd.get() < 0) return fail("{}: cannot write: {}", path.string(), std::strerror(errno));
-    ::fchmod(fd.get(), 0644);
-    const Status written = write_all(fd.get(), content);
-    if (!written) {
-        ::unlink(temporary.c_str());
-        return fail("{}: cannot write {} bytes: {}", path.string(), content.size(), written.error().message);
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int reason = errno;
-        ::unlink(temporary.c_str());
-        return fail("{}: cannot replace: {}", path.string(), std::strerror(reason));
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path) {
+    AtomicFile file;
+    file.path_ = path;
+    file.temporary_ = path.string() + ".XXXXXX";
+    file.fd_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
+    if (file.fd_ < 0) return fail("{}: cannot write: {}", path.string(), std::strerror(errno));
+    ::fchmod(file.fd_, 0644);
+    return file;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::exchange(other.fd_, -1)),
+      written_bytes_(other.written_bytes_) {}
+
+AtomicFile::~AtomicFile() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    ::unlink(temporary_.c_str());
+}
+
+Status AtomicFile::write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+            return fail("{}: cannot write beyond {} bytes: {}", path_.string(), written_bytes_, std::strerror(errno));
+        bytes = bytes.subspan(static_cast<size_t>(written));
+        written_bytes_ += static_cast<uint64_t>(written);
     }
     return Ok{};
+}
+
+Status AtomicFile::commit() {
+    if (::fsync(fd_) != 0)
+        return fail("{}: cannot write {} bytes: {}", path_.string(), written_bytes_, std::strerror(errno));
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+        return fail("{}: cannot replace: {}", path_.string(), std::strerror(errno));
+    ::close(std::exchange(fd_, -1));
+    return Ok{};
+}
+
+Status write_file(const std::filesystem::path& path, std::string_view content) {
+    AtomicFile file = TRY(AtomicFile::create(path));
+    TRY(file.write(std::as_bytes(std::span(content))));
+    return file.commit();
 }
 
 }  // namespace tandem

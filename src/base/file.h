@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -36,7 +37,31 @@ class MappedFile {
 // The whole file as text; refuses one larger than `limit_bytes`.
 Result<std::string> read_text_file(const std::filesystem::path& path, size_t limit_bytes = size_t{256} << 20);
 
-// Writes to a temporary file beside `path` and renames it: after an error the old file is as it was.
+// A file written piece by piece to a temporary beside `path`, which commit() renames: until then, and after any error,
+// the old file is as it was and no new one remains.
+class AtomicFile {
+  public:
+    static Result<AtomicFile> create(const std::filesystem::path& path);
+
+    AtomicFile(AtomicFile&& other) noexcept;
+    AtomicFile& operator=(AtomicFile&&) = delete;
+    AtomicFile(const AtomicFile&) = delete;
+    AtomicFile& operator=(const AtomicFile&) = delete;
+    ~AtomicFile();
+
+    Status write(std::span<const std::byte> bytes);
+    Status commit();
+
+  private:
+    AtomicFile() = default;
+
+    std::filesystem::path path_;
+    std::string temporary_;
+    int fd_ = -1;
+    uint64_t written_bytes_ = 0;
+};
+
+// Writes `content` as an AtomicFile.
 Status write_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace tandem
