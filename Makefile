@@ -1,0 +1,80 @@
+# A thin front for CMake: `make help` lists the targets.
+SHELL := bash
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: build build-all run test unit asan fuzz fuzz-short bench interop tales lint check-format tidy format clean help
+
+JOBS ?= $(shell nproc)
+ARGS ?=
+FUZZ_SECONDS ?= 600
+
+ifneq ($(shell command -v ccache),)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+endif
+
+CTEST := ctest --parallel $(JOBS) --output-on-failure --no-tests=error
+CPP_FILES = $(shell find src tests bench -name '*.h' -o -name '*.cpp')
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+build: build/build.ninja ## Build the program: build/tandem
+	cmake --build --preset release --target tandem
+
+run: build ## Talk to the embedded model, or to another: make run ARGS="MODEL PROMPT"
+	@build/tandem run $(ARGS)
+
+test: packages-test check-format build-all unit asan fuzz-short tales ## Everything that must pass before a change goes in
+
+build-all: build/build.ninja
+	cmake --build --preset release
+
+unit: build-all ## Run the tests of the release build
+	$(CTEST) --test-dir build
+
+asan: packages-test build/asan/build.ninja ## Run the tests under ASan and UBSan
+	cmake --build --preset asan
+	$(CTEST) --test-dir build/asan
+
+fuzz: packages-test build/fuzz/build.ninja ## Fuzz every parser for FUZZ_SECONDS each (600)
+	tools/fuzz.sh $(FUZZ_SECONDS)
+
+fuzz-short: build/fuzz/build.ninja
+	tools/fuzz.sh 10
+
+tales:
+	python3 -m unittest discover --start-directory tools/tales --pattern '*_test.py'
+
+bench: build-all ## Measure this machine: tokens per second and GB/s
+	tools/bench.sh $(ARGS)
+
+interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
+	tests/interop/run.sh
+
+lint: packages-test check-format build-all tidy ## Formatting, clang-tidy, shellcheck and the include directions
+	shellcheck tools/*.sh tests/interop/*.sh .ci/run
+	python3 tests/check_tree.py
+
+check-format:
+	@clang-format-14 --dry-run -Werror $(CPP_FILES)
+
+tidy:
+	run-clang-tidy-14 -quiet -p build -j $(JOBS)
+
+format: packages-test ## Rewrite the sources in the house format
+	clang-format-14 -i $(CPP_FILES)
+
+clean: ## Remove what was built
+	rm -rf build
+
+# Presets: release lies in build/, the others in build/NAME/. Ninja runs CMake again by itself when a CMakeLists.txt changes.
+build/build.ninja: CMakePresets.json | packages-build
+	cmake --preset release
+
+build/%/build.ninja: CMakePresets.json | packages-build
+	cmake --preset $*
+
+# Debian packages: tools/packages.txt.
+.PHONY: packages-build packages-test
+packages-build packages-test: packages-%:
+	@tools/bootstrap.sh $*
