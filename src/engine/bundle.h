@@ -18,7 +18,7 @@ namespace tandem::engine {
 struct Bundle {
     std::unique_ptr<const format::Checkpoint> checkpoint;  // outlives the views in `model`
     models::Model model;
-    std::shared_ptr<const text::Tokenizer> tokenizer;
+    text::Tokenizer tokenizer;
     std::optional<text::ChatTemplate> chat_template;
 };
 
