@@ -1,0 +1,89 @@
+#include "cpu/backend.h"
+
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
+#include <fstream>
+#include <string>
+
+#include "cpu/executable.h"
+#include "cpu/kernel.h"
+#include "cpu/kv_cache.h"
+#include "cpu/memory.h"
+
+namespace tandem::cpu {
+
+namespace {
+
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    std::string line;
+    while (std::getline(file, line)) {
+        const size_t colon = line.find(": ");
+        if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return "unknown processor";
+}
+
+// The instruction set that the SIMD kernels run with: the best one that was compiled and the processor has.
+std::string best_target() {
+    return hwy::TargetName(hwy::SupportedAndGeneratedTargets().front());
+}
+
+std::string details(const Options& options, int threads) {
+    const std::string code = options.reference ? "reference ops" : best_target();
+    return fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", code);
+}
+
+class CpuBackend final : public device::Backend {
+  public:
+    explicit CpuBackend(const Options& options)
+        : options_(options), threads_(std::make_shared<ThreadPool>(options.threads)) {
+        const HostMemory memory = host_memory();
+        description_ = {.name = "cpu",
+                        .hardware = processor_name(),
+                        .details = details(options, threads_->size()),
+                        .pools = {{"host memory", memory.size_bytes, memory.available_bytes}}};
+    }
+
+    const device::Description& describe() const override { return description_; }
+
+    bool supports(const graph::Program& program, const graph::Node& node) const override {
+        std::vector<graph::TensorType> inputs;
+        for (graph::ValueId input : node.inputs) inputs.push_back(program.value(input).type);
+        return find_kernel(node.op, inputs, options_.reference) != nullptr;
+    }
+
+    Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape shape) override {
+        return std::shared_ptr<device::KvCache>(TRY(PagedCache::create(std::move(shape))));
+    }
+
+    Result<std::unique_ptr<device::Executable>> compile(const graph::Program& program, const graph::Weights& weights,
+                                                        std::shared_ptr<device::KvCache> cache,
+                                                        const device::CompileOptions& options) override {
+        auto paged = std::dynamic_pointer_cast<PagedCache>(cache);
+        CHECK(cache == nullptr || paged != nullptr, "the cache belongs to another device");
+        return cpu::compile({.program = program,
+                             .weights = weights,
+                             .cache = std::move(paged),
+                             .options = options,
+                             .threads = threads_,
+                             .reference_only = options_.reference});
+    }
+
+  private:
+    Options options_;
+    std::shared_ptr<ThreadPool> threads_;
+    device::Description description_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<device::Backend>> make_backend(const Options& options) {
+    constexpr int kMostThreads = 1024;
+    if (options.threads < 0 || options.threads > kMostThreads)
+        return fail("{} threads: choose 1 to {}, or 0 for one per core", options.threads, kMostThreads);
+    return std::unique_ptr<device::Backend>(std::make_unique<CpuBackend>(options));
+}
+
+}  // namespace tandem::cpu

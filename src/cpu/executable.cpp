@@ -1,0 +1,199 @@
+#include "cpu/executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/kernel.h"
+#include "cpu/step_check.h"
+#include "graph/memory_plan.h"
+#include "graph/ops.h"
+
+namespace tandem::cpu {
+
+namespace {
+
+using graph::Program;
+using graph::TensorType;
+using graph::Value;
+using graph::ValueId;
+
+// A value and where it lies: at `data`, or in one of the vectors of the step's Batch.
+struct Operand {
+    TensorType type;
+    std::byte* data = nullptr;
+    std::vector<int32_t> device::Batch::*batch_input = nullptr;
+};
+
+// One kernel call. `in` and `out` are filled anew for each step, as row counts change.
+struct Call {
+    const Kernel* kernel;
+    graph::Op op;
+    std::vector<Operand> operands;
+    Operand result;
+    size_t scratch_bytes;
+    std::vector<Input> in;
+    Output out;
+};
+
+int64_t cols(const TensorType& type, const graph::Extents& extents) {
+    return graph::extent(type.shape.back(), extents);
+}
+
+class CpuExecutable final : public device::Executable {
+  public:
+    static Result<std::unique_ptr<device::Executable>> create(const CompileContext& context);
+
+    Status submit(const device::Batch& batch) override;
+    Status wait() override { return Ok{}; }
+    std::span<const std::byte> result(size_t index) const override {
+        const Operand& operand = results_[index];
+        return {operand.data, operand.type.size_bytes(extents_)};
+    }
+
+  private:
+    Status resolve(const CompileContext& context);
+    Result<Operand> resolve_value(ValueId id, const graph::Weights& weights);
+    Result<Operand> resolve_weight(const Value& value, const graph::Weights& weights);
+    Status resolve_node(const graph::Node& node, const CompileContext& context);
+    void run(Call& call, const device::Batch& batch);
+
+    Program program_;
+    graph::MemoryPlan plan_;
+    StepLimits limits_;
+    std::shared_ptr<PagedCache> cache_;
+    std::shared_ptr<ThreadPool> threads_;
+    Buffer arena_;
+    Buffer scratch_;
+    std::vector<std::vector<std::byte>> realigned_;  // weights whose bytes in the file are not aligned to their type
+    std::vector<Call> calls_;
+    std::vector<Operand> results_;
+    graph::Extents extents_;  // of the last step
+    std::vector<int32_t> sequence_of_row_;
+};
+
+Result<std::unique_ptr<device::Executable>> CpuExecutable::create(const CompileContext& context) {
+    auto executable = std::make_unique<CpuExecutable>();
+    TRY(executable->resolve(context));
+    return std::unique_ptr<device::Executable>(std::move(executable));
+}
+
+Status CpuExecutable::resolve(const CompileContext& context) {
+    program_ = graph::keep_results(context.program, context.options.results);
+    cache_ = context.cache;
+    threads_ = context.threads;
+    limits_ = step_limits(program_, context.options.limits, cache_.get());
+    plan_ = graph::plan_memory(program_, context.options.limits);
+    arena_ = TRY(Buffer::allocate(plan_.size_bytes, "the working memory of a step", "choose a smaller batch"));
+    sequence_of_row_.reserve(static_cast<size_t>(context.options.limits.tokens));
+
+    for (const graph::Node& node : program_.nodes) TRY(resolve_node(node, context));
+    size_t scratch = 0;
+    for (const Call& call : calls_) scratch = std::max(scratch, call.scratch_bytes);
+    scratch_ = TRY(Buffer::allocate(scratch, "the working memory of a step", "choose a smaller batch"));
+    for (const std::string& name : context.options.results) {
+        const auto found = std::find_if(program_.results.begin(), program_.results.end(),
+                                        [&](const graph::NamedResult& result) { return result.name == name; });
+        results_.push_back(TRY(resolve_value(found->value, context.weights)));
+    }
+    return Ok{};
+}
+
+Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext& context) {
+    Call call{.kernel = nullptr, .op = node.op, .operands = {}, .result = {}, .scratch_bytes = 0, .in = {}, .out = {}};
+    std::vector<TensorType> types;
+    for (ValueId input : node.inputs) {
+        call.operands.push_back(TRY(resolve_value(input, context.weights)));
+        types.push_back(program_.value(input).type);
+    }
+    call.result = TRY(resolve_value(node.output, context.weights));
+    call.in.resize(node.inputs.size());
+    call.kernel = find_kernel(node.op, types, context.reference_only);
+    if (call.kernel == nullptr) return fail("the cpu device has no kernel for the op '{}'", node.op.name());
+    call.scratch_bytes = call.kernel->scratch_bytes(
+        node.op,
+        {.inputs = types, .output = call.result.type, .limits = context.options.limits, .threads = threads_->size()});
+    calls_.push_back(std::move(call));
+    return Ok{};
+}
+
+Result<Operand> CpuExecutable::resolve_value(ValueId id, const graph::Weights& weights) {
+    const Value& value = program_.value(id);
+    if (value.kind == Value::Kind::weight) return resolve_weight(value, weights);
+    Operand operand{.type = value.type};
+    if (value.kind == Value::Kind::computed) {
+        operand.data = arena_.data() + plan_.offset[static_cast<size_t>(id)];
+    } else if (value.name == graph::kTokens) {
+        operand.batch_input = &device::Batch::tokens;
+    } else if (value.name == graph::kPositions) {
+        operand.batch_input = &device::Batch::positions;
+    } else if (value.name == graph::kOutputRows) {
+        operand.batch_input = &device::Batch::output_rows;
+    } else {
+        return fail("the cpu device knows no input '{}'", value.name);
+    }
+    return operand;
+}
+
+// Weights are used where they lie. Files align them; the rare one that is not, is copied.
+Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::Weights& weights) {
+    const graph::WeightView* view = weights.find(value.name);
+    if (view == nullptr) return fail("the model file has no weight '{}'", value.name);
+    graph::TensorType type{view->dtype, {}};
+    for (int64_t extent : view->shape) type.shape.push_back(graph::Dim::of(extent));
+    if (type != value.type) {
+        return fail("weight '{}' is {} but the model needs {}", value.name, graph::to_string(type),
+                    graph::to_string(value.type));
+    }
+    if (view->data.size() != type.size_bytes({})) {
+        return fail("weight '{}' has {} bytes but {} takes {}", value.name, view->data.size(), graph::to_string(type),
+                    type.size_bytes({}));
+    }
+    const std::byte* data = view->data.data();
+    const size_t alignment = info(type.dtype).block_bytes % 4 == 0 && !is_quantized(type.dtype) ? 4 : 2;
+    if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
+        data = realigned_.emplace_back(view->data.begin(), view->data.end()).data();
+    }
+    return Operand{.type = std::move(type), .data = const_cast<std::byte*>(data)};
+}
+
+Status CpuExecutable::submit(const device::Batch& batch) {
+    TRY(check_step(batch, limits_));
+    extents_ = {.tokens = static_cast<int64_t>(batch.tokens.size()),
+                .outputs = static_cast<int64_t>(batch.output_rows.size())};
+    sequence_of_row_.clear();
+    for (size_t i = 0; i < batch.sequences.size(); ++i) {
+        sequence_of_row_.insert(sequence_of_row_.end(), static_cast<size_t>(batch.sequences[i].rows),
+                                static_cast<int32_t>(i));
+    }
+    for (Call& call : calls_) run(call, batch);
+    return Ok{};
+}
+
+void CpuExecutable::run(Call& call, const device::Batch& batch) {
+    for (size_t i = 0; i < call.operands.size(); ++i) {
+        const Operand& operand = call.operands[i];
+        const std::byte* data = operand.data;
+        if (operand.batch_input != nullptr)
+            data = reinterpret_cast<const std::byte*>((batch.*operand.batch_input).data());
+        call.in[i] = {.dtype = operand.type.dtype,
+                      .rows = operand.type.rows(extents_),
+                      .cols = cols(operand.type, extents_),
+                      .data = data};
+    }
+    call.out = {
+        .rows = call.result.type.rows(extents_), .cols = cols(call.result.type, extents_), .data = call.result.data};
+    const Step step{.batch = &batch,
+                    .sequence_of_row = sequence_of_row_,
+                    .cache = cache_.get(),
+                    .threads = threads_.get(),
+                    .scratch = scratch_.bytes().first(call.scratch_bytes)};
+    call.kernel->run(call.op, {.in = call.in, .out = call.out, .step = step});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<device::Executable>> compile(const CompileContext& context) {
+    return CpuExecutable::create(context);
+}
+
+}  // namespace tandem::cpu

@@ -1,0 +1,35 @@
+// Checks a Batch before it runs, so that kernels may trust every id, row and block in it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cpu/kv_cache.h"
+#include "device/batch.h"
+#include "graph/program.h"
+
+namespace tandem::cpu {
+
+// What a compiled Program can take.
+struct StepLimits {
+    graph::Extents extents;
+    int64_t vocab = std::numeric_limits<int64_t>::max();  // of the table that token ids index
+    bool samples = false;
+    bool attends = false;  // uses the cache
+
+    struct Group {
+        bool used = false;
+        int window = 0;  // 0: all positions
+        int blocks = 0;
+    };
+    std::vector<Group> groups;
+    int block_tokens = 1;
+};
+
+// CHECKs that `cache` has the layers that the Program's ops use.
+StepLimits step_limits(const graph::Program& program, const graph::Extents& extents, const PagedCache* cache);
+
+Status check_step(const device::Batch& batch, const StepLimits& limits);
+
+}  // namespace tandem::cpu
