@@ -63,10 +63,10 @@ class GgufFile {
 
   private:
     GgufFile() = default;
-    static Result<GgufFile> parse_part(std::span<const std::byte> bytes, std::string name);
-    static Result<GgufFile> open_split(const std::filesystem::path& path, uint32_t count);
-    Status append_part(GgufFile part);
-    Status index();
+    static Result<GgufFile> open_split(const std::filesystem::path& path);
+    Status parse_part(std::span<const std::byte> bytes);
+    void append(GgufFile part);
+    Status check_split();
 
     std::string name_;
     uint32_t version_ = 0;

@@ -97,8 +97,8 @@ class GgufWriter {
     void set_array(std::string_view key, GgufType type, uint64_t count, std::span<const std::byte> elements);
     Status check() const;
     Status write_to(const TensorSink& sink) const;
-    std::vector<std::byte> header() const;
-    uint32_t alignment() const;
+    std::vector<std::byte> header(uint32_t align) const;
+    Result<uint32_t> alignment() const;
 
     std::vector<Entry> entries_;
     std::vector<Tensor> tensors_;

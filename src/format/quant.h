@@ -12,6 +12,7 @@ namespace tandem::format {
 
 // e[i] = d * qs[i]
 struct BlockQ8_0 {
+    static constexpr int kElements = 32;
     uint16_t d;
     int8_t qs[32];
 };
@@ -19,6 +20,7 @@ static_assert(sizeof(BlockQ8_0) == 34);
 
 // e[i] = d * (q - 8); q of e[0..16) in the low nibbles of qs, of e[16..32) in the high ones
 struct BlockQ4_0 {
+    static constexpr int kElements = 32;
     uint16_t d;
     uint8_t qs[16];
 };
@@ -26,6 +28,7 @@ static_assert(sizeof(BlockQ4_0) == 18);
 
 // e[i] = d * q + m; nibbles as in q4_0
 struct BlockQ4_1 {
+    static constexpr int kElements = 32;
     uint16_t d;
     uint16_t m;
     uint8_t qs[16];
@@ -34,6 +37,7 @@ static_assert(sizeof(BlockQ4_1) == 20);
 
 // e[i] = d * (q - 16); low 4 bits as in q4_0, the fifth is bit i of qh (little-endian)
 struct BlockQ5_0 {
+    static constexpr int kElements = 32;
     uint16_t d;
     uint8_t qh[4];
     uint8_t qs[16];
@@ -42,6 +46,7 @@ static_assert(sizeof(BlockQ5_0) == 22);
 
 // e[i] = d * q + m; bits as in q5_0
 struct BlockQ5_1 {
+    static constexpr int kElements = 32;
     uint16_t d;
     uint16_t m;
     uint8_t qh[4];
@@ -49,11 +54,10 @@ struct BlockQ5_1 {
 };
 static_assert(sizeof(BlockQ5_1) == 24);
 
-inline constexpr int kSuperBlock = 256;
-
 // Eight sub-blocks of 32: e = d * scale * q - dmin * min. Four chunks of 64 elements have 32 bytes of qs each: the
 // first sub-block of a chunk in the low nibbles, the second in the high ones. For `scales` see k_scale_min().
 struct BlockQ4_K {
+    static constexpr int kElements = 256;
     uint16_t d;
     uint16_t dmin;
     uint8_t scales[12];
@@ -63,6 +67,7 @@ static_assert(sizeof(BlockQ4_K) == 144);
 
 // As q4_k; the fifth bit of element i of sub-block s is bit s of qh[i].
 struct BlockQ5_K {
+    static constexpr int kElements = 256;
     uint16_t d;
     uint16_t dmin;
     uint8_t scales[12];
@@ -75,6 +80,7 @@ static_assert(sizeof(BlockQ5_K) == 176);
 // element i = 32 * g + l (g of 0..4) has its low bits in ql[l + 32 * (g % 2)], the low nibble for g < 2, and its
 // two high bits in qh[l] at bit 2 * g.
 struct BlockQ6_K {
+    static constexpr int kElements = 256;
     uint8_t ql[128];
     uint8_t qh[64];
     int8_t scales[16];

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/result.h"
 
 namespace tandem::format {
 
@@ -28,5 +30,8 @@ struct TensorRecord {
         return count;
     }
 };
+
+// The bytes of a tensor; an error when a row is no whole number of blocks or the size does not fit 63 bits.
+Result<uint64_t> tensor_bytes(std::string_view name, DType dtype, std::span<const int64_t> shape);
 
 }  // namespace tandem::format

@@ -1,0 +1,326 @@
+// Encoding searches, per block, the scale (and minimum) with the least weighted square error after rounding: a few
+// candidates around the range of the block are rounded to integers, and least squares gives the best scale for those.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "base/check.h"
+#include "base/float16.h"
+#include "format/quant.h"
+
+namespace tandem::format {
+
+namespace {
+
+constexpr float kF16Max = 65504.0F;
+// Below this no f16 scale differs from zero, and its reciprocal could overflow.
+constexpr float kTiny = 1e-20F;
+
+// Candidates: the range is mapped to `levels + kStep * i` levels.
+constexpr int kCandidates = 8;  // on each side
+constexpr float kStep = 0.12F;
+
+// Rounds to the nearest integer in [low, high].
+int nearest(float x, int low, int high) {
+    const float inside = std::clamp(x, static_cast<float>(low), static_cast<float>(high));
+    return static_cast<int>(inside - static_cast<float>(low) + 0.5F) + low;
+}
+
+uint16_t to_f16(float x) {
+    return f32_to_f16(std::clamp(x, -kF16Max, kF16Max));
+}
+
+float reciprocal(float x) {
+    return x == 0.0F ? 0.0F : 1.0F / x;
+}
+
+// Larger elements matter more: they contribute more to a dot product.
+template <size_t N>
+std::array<float, N> weights(const float* x) {
+    float square = 0.0F;
+    for (size_t i = 0; i < N; ++i) square += x[i] * x[i];
+    const float inverse = reciprocal(std::sqrt(square / static_cast<float>(N)));
+    std::array<float, N> w;
+    for (size_t i = 0; i < N; ++i) w[i] = 1.0F + std::abs(x[i]) * inverse;
+    return w;
+}
+
+// x is about scale * q with q in [low, -low). The scale is negative when the largest magnitude is positive: the range
+// has one more step below zero than above.
+template <size_t N>
+float best_scale(const float* x, int low) {
+    const float largest = *std::max_element(x, x + N, [](float a, float b) { return std::abs(a) < std::abs(b); });
+    if (std::abs(largest) < kTiny) return 0.0F;
+    const std::array<float, N> w = weights<N>(x);
+    float best = 0.0F;
+    float best_gain = 0.0F;  // how much of the weighted square of x the scale explains
+    for (int candidate = -kCandidates; candidate <= kCandidates; ++candidate) {
+        const float inverse = (static_cast<float>(low) - kStep * static_cast<float>(candidate)) / largest;
+        float xq = 0.0F;
+        float qq = 0.0F;
+        for (size_t i = 0; i < N; ++i) {
+            const auto q = static_cast<float>(nearest(x[i] * inverse, low, -low - 1));
+            xq += w[i] * x[i] * q;
+            qq += w[i] * q * q;
+        }
+        if (qq > 0.0F && xq * xq > best_gain * qq) {
+            best = xq / qq;
+            best_gain = xq * best;
+        }
+    }
+    return best;
+}
+
+// x is about scale * q + min with q in [0, levels], scale >= 0.
+struct Affine {
+    float scale = 0.0F;
+    float min = 0.0F;
+};
+
+// Least squares for the integers that `start` rounds x to; `error` becomes what remains.
+template <size_t N>
+Affine refit(const float* x, const std::array<float, N>& w, Affine start, int levels, bool min_below_zero,
+             float& error) {
+    const float inverse = reciprocal(start.scale);
+    std::array<float, N> q;
+    float sw = 0.0F, sq = 0.0F, sqq = 0.0F, sy = 0.0F, syq = 0.0F, sxq = 0.0F;
+    for (size_t i = 0; i < N; ++i) {
+        const float y = x[i] - start.min;  // sums of x itself would cancel when the range is far from zero
+        q[i] = static_cast<float>(nearest(y * inverse, 0, levels));
+        sw += w[i];
+        sq += w[i] * q[i];
+        sqq += w[i] * q[i] * q[i];
+        sy += w[i] * y;
+        syq += w[i] * y * q[i];
+        sxq += w[i] * x[i] * q[i];
+    }
+    Affine fit = start;
+    if (const float determinant = sw * sqq - sq * sq; determinant > 0.0F)
+        fit = {(sw * syq - sy * sq) / determinant, start.min + (sqq * sy - sq * syq) / determinant};
+    if (min_below_zero && fit.min > 0.0F) fit = {sqq > 0.0F ? sxq / sqq : 0.0F, 0.0F};
+    fit.scale = std::max(fit.scale, 0.0F);
+    error = 0.0F;
+    for (size_t i = 0; i < N; ++i) {
+        const float difference = fit.scale * q[i] + fit.min - x[i];
+        error += w[i] * difference * difference;
+    }
+    return fit;
+}
+
+template <size_t N>
+Affine best_affine(const float* x, int levels, bool min_below_zero) {
+    const auto [low, high] = std::minmax_element(x, x + N);
+    const float min = min_below_zero ? std::min(*low, 0.0F) : *low;
+    const float range = *high - min;
+    if (range < kTiny) return {0.0F, min};
+    const std::array<float, N> w = weights<N>(x);
+    Affine best{range / static_cast<float>(levels), min};
+    float best_error = INFINITY;
+    for (int candidate = -kCandidates; candidate <= kCandidates; ++candidate) {
+        const Affine start{range / (static_cast<float>(levels) + kStep * static_cast<float>(candidate)), min};
+        float error = 0.0F;
+        const Affine fit = refit<N>(x, w, start, levels, min_below_zero, error);
+        if (error < best_error) {
+            best = fit;
+            best_error = error;
+        }
+    }
+    float error = 0.0F;
+    const Affine again = refit<N>(x, w, best, levels, min_below_zero, error);  // the fit may round differently
+    return error < best_error ? again : best;
+}
+
+void put_nibble(uint8_t* qs, int i, int q) {
+    const int shift = i < 16 ? 0 : 4;
+    qs[i % 16] = static_cast<uint8_t>(qs[i % 16] | ((q & 15) << shift));
+}
+
+void put_bit(uint8_t* bits, int i, int bit) {
+    bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | (bit << (i % 8)));
+}
+
+// In every encode() the integers follow from the scale as it is stored, so its rounding costs nothing twice.
+
+void encode(const float* x, BlockQ8_0& b) {
+    float largest = 0.0F;
+    for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[i]));
+    b.d = to_f16(largest / 127.0F);
+    const float inverse = reciprocal(f16_to_f32(b.d));
+    for (int i = 0; i < 32; ++i) b.qs[i] = static_cast<int8_t>(nearest(x[i] * inverse, -127, 127));
+}
+
+void encode(const float* x, BlockQ4_0& b) {
+    b.d = to_f16(best_scale<32>(x, -8));
+    const float inverse = reciprocal(f16_to_f32(b.d));
+    for (int i = 0; i < 32; ++i) put_nibble(b.qs, i, nearest(x[i] * inverse, -8, 7) + 8);
+}
+
+void encode(const float* x, BlockQ4_1& b) {
+    const Affine fit = best_affine<32>(x, 15, false);
+    b.d = to_f16(fit.scale);
+    b.m = to_f16(fit.min);
+    const float inverse = reciprocal(f16_to_f32(b.d));
+    const float min = f16_to_f32(b.m);
+    for (int i = 0; i < 32; ++i) put_nibble(b.qs, i, nearest((x[i] - min) * inverse, 0, 15));
+}
+
+void encode(const float* x, BlockQ5_0& b) {
+    b.d = to_f16(best_scale<32>(x, -16));
+    const float inverse = reciprocal(f16_to_f32(b.d));
+    for (int i = 0; i < 32; ++i) {
+        const int q = nearest(x[i] * inverse, -16, 15) + 16;
+        put_nibble(b.qs, i, q);
+        put_bit(b.qh, i, q >> 4);
+    }
+}
+
+void encode(const float* x, BlockQ5_1& b) {
+    const Affine fit = best_affine<32>(x, 31, false);
+    b.d = to_f16(fit.scale);
+    b.m = to_f16(fit.min);
+    const float inverse = reciprocal(f16_to_f32(b.d));
+    const float min = f16_to_f32(b.m);
+    for (int i = 0; i < 32; ++i) {
+        const int q = nearest((x[i] - min) * inverse, 0, 31);
+        put_nibble(b.qs, i, q);
+        put_bit(b.qh, i, q >> 4);
+    }
+}
+
+// The inverse of k_scale_min().
+void put_k_scale_min(uint8_t* scales, int s, int scale, int min) {
+    const auto merge = [](uint8_t& byte, int bits) { byte = static_cast<uint8_t>(byte | bits); };
+    if (s < 4) {
+        merge(scales[s], scale);
+        merge(scales[s + 4], min);
+    } else {
+        merge(scales[s + 4], (scale & 15) | ((min & 15) << 4));
+        merge(scales[s - 4], (scale >> 4) << 6);
+        merge(scales[s], (min >> 4) << 6);
+    }
+}
+
+// The scales of q4_k and q5_k, and the integers of all elements.
+template <typename Block>
+void encode_k_scales(const float* x, int levels, Block& b, std::array<uint8_t, 256>& q) {
+    std::array<Affine, 8> fits;
+    float largest_scale = 0.0F;
+    float largest_min = 0.0F;
+    for (int s = 0; s < 8; ++s) {
+        fits[s] = best_affine<32>(x + s * 32, levels, true);
+        largest_scale = std::max(largest_scale, fits[s].scale);
+        largest_min = std::max(largest_min, -fits[s].min);
+    }
+    b.d = to_f16(largest_scale / 63.0F);
+    b.dmin = to_f16(largest_min / 63.0F);
+    const float d = f16_to_f32(b.d);
+    const float dmin = f16_to_f32(b.dmin);
+    for (int s = 0; s < 8; ++s) {
+        const int scale = nearest(fits[s].scale * reciprocal(d), 0, 63);
+        const int min = nearest(-fits[s].min * reciprocal(dmin), 0, 63);
+        put_k_scale_min(b.scales, s, scale, min);
+        const float inverse = reciprocal(d * static_cast<float>(scale));
+        const float offset = dmin * static_cast<float>(min);
+        for (int i = s * 32; i < s * 32 + 32; ++i)
+            q[i] = static_cast<uint8_t>(nearest((x[i] + offset) * inverse, 0, levels));
+    }
+}
+
+void put_k_nibbles(const std::array<uint8_t, 256>& q, uint8_t* qs) {
+    for (int chunk = 0; chunk < 4; ++chunk) {
+        for (int i = 0; i < 32; ++i) {
+            const int first = chunk * 64 + i;
+            qs[chunk * 32 + i] = static_cast<uint8_t>((q[first] & 15) | ((q[first + 32] & 15) << 4));
+        }
+    }
+}
+
+void encode(const float* x, BlockQ4_K& b) {
+    std::array<uint8_t, 256> q;
+    encode_k_scales(x, 15, b, q);
+    put_k_nibbles(q, b.qs);
+}
+
+void encode(const float* x, BlockQ5_K& b) {
+    std::array<uint8_t, 256> q;
+    encode_k_scales(x, 31, b, q);
+    put_k_nibbles(q, b.qs);
+    for (int e = 0; e < 256; ++e) b.qh[e % 32] = static_cast<uint8_t>(b.qh[e % 32] | ((q[e] >> 4) << (e / 32)));
+}
+
+void encode(const float* x, BlockQ6_K& b) {
+    std::array<float, 16> scales;
+    for (int s = 0; s < 16; ++s) scales[s] = best_scale<16>(x + s * 16, -32);
+    const float largest =
+        *std::max_element(scales.begin(), scales.end(), [](float a, float c) { return std::abs(a) < std::abs(c); });
+    b.d = to_f16(largest / -128.0F);
+    const float d = f16_to_f32(b.d);
+    for (int s = 0; s < 16; ++s) b.scales[s] = static_cast<int8_t>(nearest(scales[s] * reciprocal(d), -128, 127));
+    for (int e = 0; e < 256; ++e) {
+        const float inverse = reciprocal(d * static_cast<float>(b.scales[e / 16]));
+        const int q = nearest(x[e] * inverse, -32, 31) + 32;
+        const int half = e / 128;
+        const int group = e % 128 / 32;
+        const int l = e % 32;
+        uint8_t& low = b.ql[half * 64 + group % 2 * 32 + l];
+        uint8_t& high = b.qh[half * 32 + l];
+        low = static_cast<uint8_t>(low | ((q & 15) << (group < 2 ? 0 : 4)));
+        high = static_cast<uint8_t>(high | ((q >> 4) << (2 * group)));
+    }
+}
+
+template <typename Block>
+void encode_blocks(const float* in, std::byte* out, int64_t cols) {
+    CHECK(cols % Block::kElements == 0, "a row is a whole number of blocks");
+    std::array<float, Block::kElements> finite;
+    for (int64_t i = 0; i < cols; i += Block::kElements, out += sizeof(Block)) {
+        for (int k = 0; k < Block::kElements; ++k)
+            finite[k] = std::isnan(in[i + k]) ? 0.0F : std::clamp(in[i + k], -kF16Max, kF16Max);
+        Block block{};
+        encode(finite.data(), block);
+        std::memcpy(out, &block, sizeof(Block));
+    }
+}
+
+void encode_16(const float* in, std::byte* out, int64_t cols, uint16_t (*convert)(float)) {
+    for (int64_t i = 0; i < cols; ++i) {
+        const uint16_t bits = convert(in[i]);
+        std::memcpy(out + 2 * i, &bits, sizeof(bits));
+    }
+}
+
+}  // namespace
+
+void encode_row(DType dtype, const float* in, std::byte* out, int64_t cols) {
+    switch (dtype) {
+        case DType::f32:
+            std::memcpy(out, in, static_cast<size_t>(cols) * sizeof(float));
+            return;
+        case DType::f16:
+            return encode_16(in, out, cols, f32_to_f16);
+        case DType::bf16:
+            return encode_16(in, out, cols, f32_to_bf16);
+        case DType::i32:
+            check_failed(__FILE__, __LINE__, "i32 holds no floats");
+        case DType::q8_0:
+            return encode_blocks<BlockQ8_0>(in, out, cols);
+        case DType::q4_0:
+            return encode_blocks<BlockQ4_0>(in, out, cols);
+        case DType::q4_1:
+            return encode_blocks<BlockQ4_1>(in, out, cols);
+        case DType::q5_0:
+            return encode_blocks<BlockQ5_0>(in, out, cols);
+        case DType::q5_1:
+            return encode_blocks<BlockQ5_1>(in, out, cols);
+        case DType::q4_k:
+            return encode_blocks<BlockQ4_K>(in, out, cols);
+        case DType::q5_k:
+            return encode_blocks<BlockQ5_K>(in, out, cols);
+        case DType::q6_k:
+            return encode_blocks<BlockQ6_K>(in, out, cols);
+    }
+}
+
+}  // namespace tandem::format

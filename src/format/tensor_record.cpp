@@ -1,0 +1,25 @@
+#include "format/tensor_record.h"
+
+#include "format/diagnose.h"
+
+namespace tandem::format {
+
+Result<uint64_t> tensor_bytes(std::string_view name, DType dtype, std::span<const int64_t> shape) {
+    const DTypeInfo& type = info(dtype);
+    const int64_t cols = shape.empty() ? 1 : shape.back();
+    if (cols % type.block != 0) {
+        return fail("tensor {} has rows of {} elements, not a multiple of the block of {} ({})", quote(name), cols,
+                    type.name, type.block);
+    }
+    int64_t elements = 1;
+    int64_t bytes = 0;
+    for (int64_t dim : shape) {
+        if (__builtin_mul_overflow(elements, dim, &elements))
+            return fail("tensor {} has more elements than 63 bits can count", quote(name));
+    }
+    if (__builtin_mul_overflow(elements / type.block, static_cast<int64_t>(type.block_bytes), &bytes))
+        return fail("tensor {} has more bytes than 63 bits can count", quote(name));
+    return static_cast<uint64_t>(bytes);
+}
+
+}  // namespace tandem::format
