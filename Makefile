@@ -53,7 +53,7 @@ interop: build ## Load the files we write in llama.cpp and compare the greedy te
 
 lint: packages-test check-format build-all tidy ## Formatting, clang-tidy, shellcheck and the include directions
 	shellcheck tools/*.sh tests/interop/*.sh .ci/run
-	python3 tests/check_tree.py
+	python3 -B tests/tree/check.py
 
 check-format:
 	@clang-format-14 --dry-run -Werror $(CPP_FILES)

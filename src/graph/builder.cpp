@@ -21,7 +21,7 @@ Tensor Graph::input(std::string_view name, TensorType type) {
     return named(Value::Kind::input, name, std::move(type));
 }
 
-Tensor Graph::weight(std::string name, TensorType type) {
+Tensor Graph::weight(std::string_view name, TensorType type) {
     return named(Value::Kind::weight, name, std::move(type));
 }
 

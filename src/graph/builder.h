@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/ops.h"
@@ -18,7 +19,7 @@ struct Tensor {
 class Graph {
   public:
     Tensor input(std::string_view name, TensorType type);
-    Tensor weight(std::string name, TensorType type);  // the same name gives the same tensor
+    Tensor weight(std::string_view name, TensorType type);  // the same name gives the same tensor
 
     Tensor tokens() { return input(kTokens, {DType::i32, {Dim::tokens()}}); }
     Tensor positions() { return input(kPositions, {DType::i32, {Dim::tokens()}}); }
