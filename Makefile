@@ -21,8 +21,8 @@ help: ## List the targets
 build: build/build.ninja ## Build the program: build/tandem
 	cmake --build --preset release --target tandem
 
-run: build ## Talk to the embedded model, or to another: make run ARGS="MODEL PROMPT"
-	@build/tandem run $(ARGS)
+run: build ## Talk to the embedded model (a story, when stdin is no terminal); make run ARGS="MODEL PROMPT"
+	@$(if $(ARGS),,[ -t 0 ] || exec < /dev/null;) build/tandem run $(ARGS)
 
 test: packages-test check-format build-all unit asan fuzz-short tales ## Everything that must pass before a change goes in
 
