@@ -1,26 +1,14 @@
-// The functions behind the families of registry.cpp, each defined in its family's file.
+// The families of models, each defined in the file of its name (qwen2 and qwen3 in qwen.cpp).
 #pragma once
 
-#include "base/result.h"
-#include "format/gguf_writer.h"
-#include "models/model.h"
-#include "models/settings.h"
+#include "models/family.h"
 
 namespace tandem::models {
 
-Result<Model> load_gemma3(Settings settings);
-Status write_gemma3_settings(Settings settings, format::GgufWriter& writer);
-
-Result<Model> load_llama(Settings settings);
-Status write_llama_settings(Settings settings, format::GgufWriter& writer);
-
-Result<Model> load_mistral(Settings settings);
-Status write_mistral_settings(Settings settings, format::GgufWriter& writer);
-
-Result<Model> load_qwen2(Settings settings);
-Status write_qwen2_settings(Settings settings, format::GgufWriter& writer);
-
-Result<Model> load_qwen3(Settings settings);
-Status write_qwen3_settings(Settings settings, format::GgufWriter& writer);
+const Family& gemma3();
+const Family& llama();
+const Family& mistral();
+const Family& qwen2();
+const Family& qwen3();
 
 }  // namespace tandem::models

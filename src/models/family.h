@@ -1,4 +1,5 @@
-// Family: a kind of model that Tandem knows. Adding one is a file like gemma3.cpp and a line in registry.cpp.
+// Family: a kind of model that Tandem knows. Adding one is a file like gemma3.cpp and a line in families.h and
+// registry.cpp.
 #pragma once
 
 #include <span>
@@ -26,7 +27,7 @@ struct Family {
     Status (*write_settings)(Settings settings, format::GgufWriter& writer);
 };
 
-std::span<const Family> families();
+std::span<const Family* const> families();
 
 // A checkpoint's family and its hyperparameters; an error that lists what is supported for any other family.
 struct Identified {

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "models/family.h"
 #include "models/families.h"
+#include "models/family.h"
 
 namespace tandem::models {
 
 namespace {
-
-using op::RopeLayout;
 
 bool contains(const std::vector<std::string_view>& list, std::string_view name) {
     return std::find(list.begin(), list.end(), name) != list.end();
@@ -18,7 +16,7 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 
 std::string supported() {
     std::string list;
-    for (const Family& family : families()) list += fmt::format("{}{}", list.empty() ? "" : ", ", family.name);
+    for (const Family* family : families()) list += fmt::format("{}{}", list.empty() ? "" : ", ", family->name);
     return list;
 }
 
@@ -43,18 +41,9 @@ std::vector<std::string> names_in_config(const nlohmann::json& config) {
 
 }  // namespace
 
-std::span<const Family> families() {
-    static const std::vector<Family> table = {
-        {"gemma3", "gemma3", {"gemma3"}, {"gemma3_text", "gemma3", "Gemma3ForCausalLM"}, RopeLayout::half,
-         load_gemma3, write_gemma3_settings},
-        {"llama", "llama", {"llama"}, {"llama", "LlamaForCausalLM"}, RopeLayout::interleaved,
-         load_llama, write_llama_settings},
-        {"mistral", "llama", {"mistral3"}, {"mistral", "MistralForCausalLM"}, RopeLayout::interleaved,
-         load_mistral, write_mistral_settings},
-        {"qwen2", "qwen2", {"qwen2"}, {"qwen2", "Qwen2ForCausalLM"}, RopeLayout::half,
-         load_qwen2, write_qwen2_settings},
-        {"qwen3", "qwen3", {"qwen3"}, {"qwen3", "Qwen3ForCausalLM"}, RopeLayout::half,
-         load_qwen3, write_qwen3_settings},
+std::span<const Family* const> families() {
+    static const Family* const table[] = {
+        &gemma3(), &llama(), &mistral(), &qwen2(), &qwen3(),
     };
     return table;
 }
@@ -62,19 +51,20 @@ std::span<const Family> families() {
 Result<Identified> identify(const format::Checkpoint& checkpoint) {
     if (const format::GgufFile* gguf = checkpoint.gguf()) {
         const auto architecture = gguf->get_string("general.architecture");
-        if (!architecture) return fail("{}: 'general.architecture' is missing: not a language model", checkpoint.name());
-        for (const Family& family : families()) {
-            if (!contains(family.architectures, *architecture)) continue;
-            return Identified{&family, Settings(checkpoint, std::string(*architecture))};
+        if (!architecture)
+            return fail("{}: 'general.architecture' is missing: not a language model", checkpoint.name());
+        for (const Family* family : families()) {
+            if (!contains(family->architectures, *architecture)) continue;
+            return Identified{family, Settings(checkpoint, std::string(*architecture))};
         }
         return fail("{}: models of the family '{}' are not supported (supported: {})", checkpoint.name(), *architecture,
                     supported());
     }
     const std::vector<std::string> names = names_in_config(*checkpoint.config());
     for (const std::string& name : names) {
-        for (const Family& family : families()) {
-            if (!contains(family.model_types, name)) continue;
-            return Identified{&family, Settings(checkpoint, std::string(family.architecture))};
+        for (const Family* family : families()) {
+            if (!contains(family->model_types, name)) continue;
+            return Identified{family, Settings(checkpoint, std::string(family->architecture))};
         }
     }
     if (names.empty()) return fail("{}: config.json has no 'model_type'", checkpoint.name());

@@ -124,46 +124,45 @@ std::string Settings::text(const Key& key, std::string_view fallback) {
     return std::string(fallback);
 }
 
-std::optional<std::vector<std::string>> Settings::texts(const Key& key) {
-    if (!has_value(key)) return std::nullopt;
+bool Settings::is_list(const Key& key) const {
+    if (!has_value(key)) return false;
+    return is_gguf() ? find_gguf(key.gguf)->as_array().has_value() : find_json(key.hf)->is_array();
+}
+
+std::vector<std::string> Settings::texts(const Key& key) {
     std::vector<std::string> list;
-    bool good = false;
-    if (is_gguf()) {
-        if (const auto array = find_gguf(key.gguf)->as_array(); array && array->type == format::GgufType::string) {
-            for (const format::GgufValue& element : *array) list.emplace_back(element.as_string().value_or(""));
-            good = true;
+    bool good = is_list(key);
+    if (good && is_gguf()) {
+        for (const format::GgufValue& element : *find_gguf(key.gguf)->as_array()) {
+            const auto text = element.as_string();
+            good = good && text;
+            list.emplace_back(text.value_or(""));
         }
-    } else if (const json& found = *find_json(key.hf); found.is_array()) {
-        good = true;
-        for (const json& element : found) {
+    } else if (good) {
+        for (const json& element : *find_json(key.hf)) {
             good = good && element.is_string();
-            if (good) list.push_back(element.get<std::string>());
+            list.push_back(element.is_string() ? element.get<std::string>() : "");
         }
     }
     if (!good) reject(fmt::format("{} is not a list of texts", describe(key)));
     return list;
 }
 
-std::optional<std::vector<bool>> Settings::flags(const Key& key) {
-    if (!has_value(key)) return std::nullopt;
+std::vector<bool> Settings::flags(const Key& key) {
     std::vector<bool> list;
-    bool good = false;
-    if (is_gguf()) {
-        if (const auto array = find_gguf(key.gguf)->as_array()) {
-            good = true;
-            for (const format::GgufValue& element : *array) {
-                // Written as booleans or as numbers, by different converters.
-                const auto number = element.as_int();
-                const auto boolean = element.as_bool();
-                good = good && (number || boolean);
-                list.push_back(boolean ? *boolean : number.value_or(0) != 0);
-            }
+    bool good = is_list(key);
+    if (good && is_gguf()) {
+        for (const format::GgufValue& element : *find_gguf(key.gguf)->as_array()) {
+            // Written as booleans or as numbers, by different converters.
+            const auto number = element.as_int();
+            const auto boolean = element.as_bool();
+            good = good && (number || boolean);
+            list.push_back(boolean ? *boolean : number.value_or(0) != 0);
         }
-    } else if (const json& found = *find_json(key.hf); found.is_array()) {
-        good = true;
-        for (const json& element : found) {
+    } else if (good) {
+        for (const json& element : *find_json(key.hf)) {
             good = good && element.is_boolean();
-            if (good) list.push_back(element.get<bool>());
+            list.push_back(element.is_boolean() && element.get<bool>());
         }
     }
     if (!good) reject(fmt::format("{} is not a list of true and false", describe(key)));

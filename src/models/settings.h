@@ -44,9 +44,10 @@ class Settings {
     bool flag(const Key& key, bool fallback);
     std::string text(const Key& key, std::string_view fallback);
 
-    // Of a list; nothing when the key is missing.
-    std::optional<std::vector<std::string>> texts(const Key& key);
-    std::optional<std::vector<bool>> flags(const Key& key);
+    // Of a list; empty when there is none.
+    bool is_list(const Key& key) const;
+    std::vector<std::string> texts(const Key& key);
+    std::vector<bool> flags(const Key& key);
 
     // Notes a problem of the caller's finding, under the checkpoint's name.
     void reject(std::string_view problem);

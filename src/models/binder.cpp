@@ -1,0 +1,121 @@
+#include "models/binder.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/log.h"
+#include "format/quant.h"
+
+namespace tandem::models {
+
+namespace {
+
+using format::TensorRecord;
+
+std::string gguf_name(int layer, std::string_view name) {
+    return layer == kNoLayer ? std::string(name) : fmt::format("blk.{}.{}", layer, name);
+}
+
+// transformers puts the decoder under "model."; models that also see or hear nest it deeper, differently by version.
+constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.", "language_model.model.", ""};
+constexpr std::string_view kHeadPrefixes[] = {"", "language_model.", "model.language_model.", "model."};
+
+std::vector<std::string> hf_names(int layer, std::string_view name) {
+    std::vector<std::string> names;
+    for (const std::string_view prefix : name.starts_with("lm_head") ? kHeadPrefixes : kPrefixes) {
+        names.push_back(layer == kNoLayer ? fmt::format("{}{}", prefix, name)
+                                          : fmt::format("{}layers.{}.{}", prefix, layer, name));
+    }
+    return names;
+}
+
+std::string to_string(const std::vector<int64_t>& shape) {
+    return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// Kernels read whole numbers of a type; a file may put them anywhere.
+bool is_aligned(const TensorRecord& tensor) {
+    const uintptr_t alignment = tensor.dtype == DType::f32 ? 4 : 2;
+    return reinterpret_cast<uintptr_t>(tensor.data.data()) % alignment == 0;
+}
+
+}  // namespace
+
+const TensorRecord* find_tensor(const format::Checkpoint& checkpoint, int layer, const WeightName& name) {
+    if (checkpoint.gguf() != nullptr) return checkpoint.find(gguf_name(layer, name.gguf));
+    for (const std::string& candidate : hf_names(layer, name.hf)) {
+        if (const TensorRecord* found = checkpoint.find(candidate)) return found;
+    }
+    return nullptr;
+}
+
+void Binder::reject(std::string problem) {
+    if (error_.empty()) error_ = fmt::format("{}: {}", checkpoint_->name(), problem);
+}
+
+Status Binder::status() const {
+    if (error_.empty()) return Ok{};
+    return Error{error_};
+}
+
+const TensorRecord* Binder::find(int layer, const WeightName& name, const std::vector<int64_t>& shape) {
+    if (!error_.empty()) return nullptr;
+    const TensorRecord* tensor = find_tensor(*checkpoint_, layer, name);
+    if (tensor == nullptr) {
+        const bool gguf = checkpoint_->gguf() != nullptr;
+        reject(fmt::format("tensor '{}' of shape {} is missing: the model is incomplete",
+                           gguf ? gguf_name(layer, name.gguf) : hf_names(layer, name.hf).front(), to_string(shape)));
+        return nullptr;
+    }
+    if (tensor->shape != shape) {
+        reject(fmt::format("tensor '{}' has the shape {} but the configuration asks for {}", tensor->name,
+                           to_string(tensor->shape), to_string(shape)));
+        return nullptr;
+    }
+    if (tensor->dtype == DType::i32) {
+        reject(fmt::format("tensor '{}' is of type i32, expected a type of weights", tensor->name));
+        return nullptr;
+    }
+    return tensor;
+}
+
+graph::Tensor Binder::matrix(int layer, const WeightName& name, int64_t rows, int64_t cols) {
+    const TensorRecord* tensor = find(layer, name, {rows, cols});
+    if (tensor == nullptr) return {};
+    std::string canonical = gguf_name(layer, name.gguf);
+    if (weights_.find(canonical) == nullptr) parameters_ += static_cast<uint64_t>(rows * cols);
+    if (is_aligned(*tensor)) {
+        weights_.add(canonical, {tensor->dtype, tensor->shape, tensor->data});
+    } else {
+        log::warn("tensor '{}' is not aligned in its file: it is copied", tensor->name);
+        weights_.add_owned(canonical, tensor->dtype, tensor->shape, {tensor->data.begin(), tensor->data.end()});
+    }
+    return graph_->weight(std::move(canonical), graph::matrix_type(tensor->dtype, graph::Dim::of(rows), cols));
+}
+
+graph::Tensor Binder::embedding(int64_t vocab, int64_t dim) {
+    return matrix(kNoLayer, kEmbedding, vocab, dim);
+}
+
+graph::Tensor Binder::output(int64_t vocab, int64_t dim, bool tied) {
+    const WeightName name{"output.weight", "lm_head.weight"};
+    const bool shared = checkpoint_->gguf() != nullptr ? !has(kNoLayer, name) : tied;
+    return shared ? embedding(vocab, dim) : matrix(kNoLayer, name, vocab, dim);
+}
+
+graph::Tensor Binder::vector(int layer, const WeightName& name, int64_t count, float offset) {
+    const TensorRecord* tensor = find(layer, name, {count});
+    if (tensor == nullptr) return {};
+    std::vector<float> values(static_cast<size_t>(count));
+    format::decode_row(tensor->dtype, tensor->data.data(), values.data(), count);
+    for (float& value : values) value += offset;
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    std::string canonical = gguf_name(layer, name.gguf);
+    parameters_ += values.size();
+    weights_.add_owned(canonical, DType::f32, {count}, std::move(bytes));
+    return graph_->weight(std::move(canonical), graph::vector_type(DType::f32, count));
+}
+
+}  // namespace tandem::models

@@ -1,0 +1,61 @@
+// Binder: finds a model's weights in its checkpoint, checks them against the configuration and names them in the graph.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "format/checkpoint.h"
+#include "graph/builder.h"
+#include "graph/weights.h"
+
+namespace tandem::models {
+
+inline constexpr int kNoLayer = -1;
+
+// A weight under both its names, without what is before them in all names: "attn_q.weight" of blk.N. and
+// "self_attn.q_proj.weight" of model.layers.N.
+struct WeightName {
+    std::string_view gguf;
+    std::string_view hf;
+};
+
+inline constexpr WeightName kEmbedding{"token_embd.weight", "embed_tokens.weight"};
+
+// Null when the checkpoint has no such tensor.
+const format::TensorRecord* find_tensor(const format::Checkpoint& checkpoint, int layer, const WeightName& name);
+
+// The first problem sticks; after it all tensors are empty, so bind everything and ask for status() before building.
+class Binder {
+  public:
+    Binder(const format::Checkpoint& checkpoint, graph::Graph& g) : checkpoint_(&checkpoint), graph_(&g) {}
+
+    bool has(int layer, const WeightName& name) const { return find_tensor(*checkpoint_, layer, name) != nullptr; }
+
+    // A matrix [rows, cols] in whatever type it is stored.
+    graph::Tensor matrix(int layer, const WeightName& name, int64_t rows, int64_t cols);
+    // The rows of the tokens, [vocab, dim], and the matrix that makes logits, which may be the same one: a GGUF file
+    // then leaves it out, config.json says that it is `tied`.
+    graph::Tensor embedding(int64_t vocab, int64_t dim);
+    graph::Tensor output(int64_t vocab, int64_t dim, bool tied);
+    // A norm's weight or a bias, [count], as f32 whatever it is stored in, with `offset` added to each.
+    graph::Tensor vector(int layer, const WeightName& name, int64_t count, float offset = 0.0F);
+    void reject(std::string problem);
+    Status status() const;
+
+    uint64_t parameters() const { return parameters_; }
+    graph::Weights take_weights() && { return std::move(weights_); }
+
+  private:
+    const format::TensorRecord* find(int layer, const WeightName& name, const std::vector<int64_t>& shape);
+
+    const format::Checkpoint* checkpoint_;
+    graph::Graph* graph_;
+    graph::Weights weights_;
+    uint64_t parameters_ = 0;
+    std::string error_;
+};
+
+}  // namespace tandem::models

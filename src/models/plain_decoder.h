@@ -1,0 +1,45 @@
+// The plain decoder: the form that Llama set and that Mistral and Qwen keep, with what they add as options.
+#pragma once
+
+#include <vector>
+
+#include "models/decoder.h"
+#include "models/rope.h"
+
+namespace tandem::models {
+
+struct PlainConfig : Dimensions {
+    float eps = 0.0F;
+    std::vector<int> windows;  // per layer; 0: none
+    RopeSettings rope;
+    op::RopeLayout rope_layout = op::RopeLayout::half;
+    op::Activation activation = op::Activation::silu;
+    bool qkv_bias = false;
+    bool output_bias = false;  // of attention
+    bool ffn_bias = false;
+    bool qk_norm = false;  // of every head's query and key
+    bool tied = false;     // the embedding makes the logits too
+};
+
+// What all of them say in the same way; windows, biases, norms and the layout are the family's.
+PlainConfig read_plain_config(Settings& settings, const HfDefaults& defaults);
+
+// Whether there is a bias: config.json says so, a GGUF file has the tensor `gguf` of the first layer.
+bool read_bias(Settings& settings, const Key& key);
+
+Result<Model> load_plain_decoder(const Settings& settings, const PlainConfig& cfg);
+Status write_plain_settings(const Settings& settings, const PlainConfig& cfg, format::GgufWriter& writer);
+
+// The load and write_settings of a Family, from how it reads its configuration.
+template <Result<PlainConfig> (*read_config)(Settings&)>
+Result<Model> load_plain(Settings settings) {
+    const PlainConfig cfg = TRY(read_config(settings));
+    return load_plain_decoder(settings, cfg);
+}
+template <Result<PlainConfig> (*read_config)(Settings&)>
+Status write_plain(Settings settings, format::GgufWriter& writer) {
+    const PlainConfig cfg = TRY(read_config(settings));
+    return write_plain_settings(settings, cfg, writer);
+}
+
+}  // namespace tandem::models
