@@ -9,7 +9,7 @@ from conversations import Writer
 from grammar import Grammar
 from questions import KINDS, Asker
 from stories import StoryTeller, request_text
-from tokens import EOS, PAD
+from tokens import BOS, EOS, PAD
 
 SEED = 424_242
 
@@ -39,11 +39,10 @@ def complete(model, encoder, prompts, max_new, temperature=0.0, seed=0):
             chosen = torch.multinomial(torch.softmax(logits / temperature, -1), 1, generator=generator)[:, 0]
         else:
             chosen = logits.argmax(-1)
-        ended_before = ended
         ended = ended | torch.isin(chosen, stops)
         ids[every, lengths] = torch.where(ended, PAD, chosen)
         lengths = torch.where(ended, lengths, lengths + 1)
-        if bool(ended.all()) and bool(ended_before.any() | ended.all()):
+        if bool(ended.all()):
             break
     texts = [encoder.decode(ids[i, start[i]:lengths[i]].tolist()).strip() for i in range(len(prompts))]
     return texts, ended.tolist()
@@ -99,6 +98,6 @@ def free_samples(model, encoder):
     """A few fixed prompts to read: a raw beginning and things a person would type first."""
     requests = ["Tell me a story about a fox and a lantern.", "Hello!", "Who are you?", "What is 7 plus 5?",
                 "How many legs do two dogs have?", "Who is the king of Norway?", "Tell me a story about a dinosaur."]
-    prompts = [encoder.prompt([("user", r)]) for r in requests] + [[2] + encoder.encode("Once upon a time")]
+    prompts = [encoder.prompt([("user", r)]) for r in requests] + [[BOS] + encoder.encode("Once upon a time")]
     texts, _ = complete(model, encoder, prompts, max_new=260, temperature=0.5, seed=7)
     return [{"prompt": p, "text": t} for p, t in zip(requests + ["Once upon a time"], texts)]

@@ -99,6 +99,7 @@ def pack_rows(encoder, writer, rows, length):
 
 def write_shards(model_path, folder, worker, workers, shards, shape):
     """One process's share: shards WORKER, WORKER + WORKERS, ... each from its own seed, so the text is reproducible."""
+    os.nice(5)  # the process that feeds the accelerator goes first
     encoder = Encoder(model_path)
     for shard in range(worker, shards, workers):
         rows = pack_rows(encoder, Writer(random.Random(7919 * (shard + 1))), *shape)

@@ -136,8 +136,7 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}],
             lr=PEAK_RATE, betas=(0.9, 0.95), eps=1e-8, fused=True)
-        if use_compile:
-            self._compile()
+        self.use_compile = use_compile
 
     def _compile(self):
         """Compiles one layer and the loss rather than the whole model: a few seconds instead of a minute."""
@@ -163,21 +162,22 @@ class Trainer:
             return self.loss_function(logits, ids, is_prompt, prompt_weight)
 
     def warm_up(self, rows):
-        """Finds out what works here, from the fastest way to the plainest, before the clock of training matters."""
-        attempts = [("as asked", lambda: None), ("without compilation", self._no_compile),
-                    ("without document masks", lambda: setattr(self, "use_masks", False))]
-        for name, prepare in attempts:
-            prepare()
+        """Finds out what works with the libraries at hand, from the best way to the plainest, and says which."""
+        ways = [(compiled, masks) for compiled in (True, False) for masks in (True, False)
+                if self.use_compile or not compiled]
+        for compiled, self.use_masks in ways:
+            name = f"{'compiled' if compiled else 'plain'}, {'with' if self.use_masks else 'without'} document masks"
+            self._compile() if compiled else self._no_compile()
             try:
                 for _ in range(2):
                     self.loss(rows).backward()
                 self.optimizer.zero_grad(set_to_none=True)
                 self.torch.cuda.synchronize()
-                say(f"first steps {name}: fine")
+                say(f"first steps, {name}: fine")
                 return name
             except Exception:
                 self.optimizer.zero_grad(set_to_none=True)
-                say(f"first steps {name} failed:\n{traceback.format_exc(limit=-3)}")
+                say(f"first steps, {name}: failed:\n{traceback.format_exc(limit=-3)}")
         raise RuntimeError("no way of training works on this machine")
 
     def held_out_loss(self, held_out):
@@ -278,6 +278,7 @@ def evaluate_saved(folder, encoder, held_out, count, report):
 
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").to("cuda").eval()
     trainer = Trainer(model, batch_rows=64, use_compile=False)
+    trainer.use_masks = report["document_masks"]
     with torch.no_grad():
         report["held_out_loss"] = trainer.held_out_loss(held_out)
     report["held_out_perplexity"] = math.exp(report["held_out_loss"])
@@ -332,7 +333,8 @@ def run(args, seconds, vocabulary, stream):
     say(f"{parameters / 1e6:.2f} M parameters on {torch.cuda.get_device_name()}")
     trainer = Trainer(model, batch_rows, use_compile=not args.no_compile)
     way = trainer.warm_up(to_device(stream.next()[:batch_rows]))
-    report = {"parameters": parameters, "seed": args.seed, "first_steps": way, "torch": torch.__version__}
+    report = {"parameters": parameters, "seed": args.seed, "way": way, "document_masks": trainer.use_masks,
+              "torch": torch.__version__}
     # A smoke run always trains a little, however long the compilation took.
     report["training"] = train(trainer, stream, held_out, max(seconds, elapsed() + 8))
     stream.close()
