@@ -43,7 +43,7 @@ fuzz-short: build/fuzz/build.ninja
 	tools/fuzz.sh 10
 
 tales:
-	python3 -m unittest discover --start-directory tools/tales --pattern '*_test.py'
+	python3 -B -m unittest discover --start-directory tools/tales
 
 bench: build-all ## Measure this machine: tokens per second and GB/s
 	tools/bench.sh $(ARGS)
