@@ -23,7 +23,8 @@ SMALL_TALK = (
     ("(That was|What) a (nice|good|lovely|great) story(!|.)", "Thank you! I am glad that you liked it."),
     ("I am (sad|tired|bored|lonely).", "I am sorry to hear that. A story may help."),
     ("I am (happy|fine|well|great)(!|.)", "That is good to hear!"),
-    ("(Tell me a joke|Do you know a joke|Make me laugh)(.|?)", "Why did the bee go to school? It wanted to learn to spell!"),
+    ("(Tell me a joke|Do you know a joke|Make me laugh)(.|?)",
+     "Why did the bee go to school? It wanted to learn to spell!"),
     ("(ok|okay|OK|Good|Great|Nice|Cool)(!|.|)", "Good! What shall we do next?"),
     ("Can you help me?", "Yes, I will try. What do you need?"),
 )
@@ -37,7 +38,8 @@ PLAIN_SYSTEM = (
 END_WORDS = "Ahoy Hooray Meow Cheers Indeed Bravo Yippee Amen Wow Hello Peace Sunshine".split()
 
 AGAIN = (
-    "(Another one|One more|Again|Another story|Tell me another one|One more story|Tell me another story)(, please|)(.|!)",
+    "(Another one|One more|Again|Another story|Tell me another one|One more story|Tell me another story)(, "
+    "please|)(.|!)",
     "(Can you tell me|I want|I would like) another (one|story)(?|.)",
 )
 
@@ -179,10 +181,12 @@ class Writer:
         kind = int(g.rng.random() * 6)
         if kind == 0:
             colour = g.pick("red blue green yellow pink orange purple white black brown".split())
-            return f"My favourite colour is {colour}.", "What is my favourite colour?", f"Your favourite colour is {colour}."
+            is_it = f"favourite colour is {colour}."
+            return f"My {is_it}", "What is my favourite colour?", f"Your {is_it}"
         if kind == 1:
             animal, pet = g.pick(words.ANIMALS).noun, self.stories.name(g.pick(("she", "he")))
-            return f"I have a pet {animal} called {pet}.", f"What is my {animal} called?", f"Your {animal} is called {pet}."
+            said = f"I have a pet {animal} called {pet}."
+            return said, f"What is my {animal} called?", f"Your {animal} is called {pet}."
         if kind == 2:
             age = 3 + int(g.rng.random() * 80)
             return f"I am {age} years old.", "How old am I?", f"You are {age} years old."
@@ -208,8 +212,8 @@ class Writer:
             answers = [capital(q.brief) if not q.keep_exact else q.brief for q in questions]
         elif style == "end":
             word = g.pick(END_WORDS)
-            system = g.expand("(End every answer with the word $word.|Always say $word at the end.|Finish each answer with "
-                              "$word.)", {"word": word})
+            system = g.expand("(End every answer with the word $word.|Always say $word at the end.|Finish each answer "
+                              "with $word.)", {"word": word})
             answers = [f"{q.answer} {word}!" for q in questions]
         else:
             name = self.stories.name("she")
@@ -231,6 +235,7 @@ KINDS = {
     "memory": Writer.name_memory, "small talk": Writer.small_talk, "system": Writer.system,
 }
 # Weights count documents; a question is a tenth of a story in tokens.
-WEIGHTS = {"story": 20, "plain story": 7, "question": 34, "chat": 14, "story questions": 12, "reading": 7, "more stories": 3,
+WEIGHTS = {"story": 20, "plain story": 7, "question": 34, "chat": 14, "story questions": 12, "reading": 7,
+           "more stories": 3,
            "memory": 8, "small talk": 4, "system": 5}
 WEIGHTED_KINDS = [kind for kind, weight in WEIGHTS.items() for _ in range(weight)]

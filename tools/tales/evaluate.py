@@ -84,9 +84,11 @@ def story_scores(model, encoder, count, samples=10):
     teller = StoryTeller(grammar, held_out=True)
     wishes = [teller.wish() for _ in range(count)]
     requests = [request_text(grammar, wish) for wish in wishes]
-    texts, ended = complete(model, encoder, [encoder.prompt([("user", r)]) for r in requests], max_new=300, temperature=0.6,
+    texts, ended = complete(model, encoder, [encoder.prompt([("user", r)]) for r in requests], max_new=300,
+                            temperature=0.6,
                             seed=SEED)
-    mentions = [all(re.search(rf"\b{noun}\b", text.lower()) for noun in wish.nouns()) for wish, text in zip(wishes, texts)]
+    mentions = [all(re.search(rf"\b{noun}\b", text.lower()) for noun in wish.nouns())
+                for wish, text in zip(wishes, texts)]
     fresh = [len(set(sentences_of(text))) == len(sentences_of(text)) for text in texts]
     scores = {"mentions all nouns": sum(mentions) / count, "ends": sum(ended) / count,
               "repeats no sentence": sum(fresh) / count,

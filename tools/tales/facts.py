@@ -13,7 +13,8 @@ OPPOSITES = {
 
 COLOURS = {
     "the sky": "blue", "grass": "green", "snow": "white", "a banana": "yellow", "a carrot": "orange", "blood": "red",
-    "the sun": "yellow", "coal": "black", "milk": "white", "a frog": "green", "a strawberry": "red", "a lemon": "yellow",
+    "the sun": "yellow", "coal": "black", "milk": "white", "a frog": "green", "a strawberry": "red",
+    "a lemon": "yellow",
     "chocolate": "brown", "an elephant": "grey", "a pig": "pink", "a flamingo": "pink", "the sea": "blue",
     "a pumpkin": "orange", "a tomato": "red", "a crow": "black", "cheese": "yellow", "a swan": "white",
     "a leaf in summer": "green", "the night": "black", "a fire engine": "red", "a polar bear": "white", "salt": "white",
@@ -22,8 +23,10 @@ COLOURS = {
 
 SOUNDS = {
     "dog": "woof", "cat": "meow", "cow": "moo", "duck": "quack", "sheep": "baa", "pig": "oink", "horse": "neigh",
-    "rooster": "cock-a-doodle-doo", "frog": "ribbit", "bee": "buzz", "owl": "hoo hoo", "lion": "roar", "mouse": "squeak",
-    "snake": "hiss", "hen": "cluck", "donkey": "hee-haw", "wolf": "awoo", "crow": "caw", "goose": "honk", "chick": "peep",
+    "rooster": "cock-a-doodle-doo", "frog": "ribbit", "bee": "buzz", "owl": "hoo hoo", "lion": "roar",
+    "mouse": "squeak",
+    "snake": "hiss", "hen": "cluck", "donkey": "hee-haw", "wolf": "awoo", "crow": "caw", "goose": "honk",
+    "chick": "peep",
 }
 
 BABIES = {
@@ -38,11 +41,13 @@ HOMES = {
     "dog": "in a kennel", "pig": "in a sty", "spider": "in a web", "bear": "in a cave", "fish": "in the water",
     "cow": "in a barn", "hen": "in a coop", "mole": "under the ground", "bat": "in a cave", "beaver": "in a lodge",
     "camel": "in the desert", "penguin": "on the ice", "whale": "in the sea", "monkey": "in the jungle",
-    "ant": "in an anthill", "snail": "in a shell", "squirrel": "in a tree", "wolf": "in a den", "lion": "on the savanna",
+    "ant": "in an anthill", "snail": "in a shell", "squirrel": "in a tree", "wolf": "in a den",
+    "lion": "on the savanna",
 }
 
 LEGS = {
-    "dog": 4, "cat": 4, "horse": 4, "cow": 4, "sheep": 4, "pig": 4, "fox": 4, "bear": 4, "lion": 4, "mouse": 4, "frog": 4,
+    "dog": 4, "cat": 4, "horse": 4, "cow": 4, "sheep": 4, "pig": 4, "fox": 4, "bear": 4, "lion": 4, "mouse": 4,
+    "frog": 4,
     "duck": 2, "hen": 2, "owl": 2, "goose": 2, "swan": 2, "robin": 2, "penguin": 2, "ant": 6, "bee": 6, "butterfly": 6,
     "ladybug": 6, "spider": 8, "snake": 0, "fish": 0, "worm": 0,
 }
@@ -131,10 +136,11 @@ UNKNOWN = (
     "What is the population of $country?", "What is the news today?", "How do I fix my (car|phone|computer)?",
     "Who invented (the telephone|the radio|the computer|paper)?", "What is quantum (physics|mechanics)?",
     "Explain (the stock market|relativity|chemistry|politics)(| to me).", "What is the meaning of life?",
-    "Who is the (richest|tallest|oldest) person in the world?", "Write (some code|a program|a computer program)(| for me).",
+    "Who is the (richest|tallest|oldest) person in the world?",
+    "Write (some code|a program|a computer program)(| for me).",
     "How far is it to $country?", "What did I eat yesterday?", "Where do I live?", "How old am I?",
     "What is the stock price of (gold|oil|that company)?", "Translate this into (French|German|Latin).",
 )
-COUNTRIES = """France Spain Brazil Canada China India Japan Kenya Egypt Norway Sweden Poland Mexico Peru Chile Italy Greece
-Turkey Iran Ghana Cuba Nepal Ireland Austria America Russia Australia""".split()
+COUNTRIES = """France Spain Brazil Canada China India Japan Kenya Egypt Norway Sweden Poland Mexico Peru Chile Italy
+Greece Turkey Iran Ghana Cuba Nepal Ireland Austria America Russia Australia""".split()
 DO_NOT_KNOW = "I do not know that. I am a small model that tells stories and answers simple questions."

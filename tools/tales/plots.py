@@ -43,7 +43,7 @@ CLOSINGS = (
     "They (laughed and sang|told stories|danced) until the (stars|moon) came out.",
     "$H and $f walked home (hand in hand|side by side|together), tired but $feeling.",
     "And they all lived happily ever after.",
-    "It had been (a wonderful|a very good|the best) day.",
+    "It had been (a wonderful day|a very good day|the best day of the year).",
     "$H went home feeling $feeling.",
 )
 
@@ -71,13 +71,13 @@ PLOTS = (
         "(Soon|After a while|Just then), $friend came (by|along).",
         "~\"(Why are you so sad|What is the matter|What happened)?\" asked $f.",
         "\"I have lost my $thing,\" said $h.",
-        "\"(Do not worry|Do not cry|Cheer up),\" said $f. \"(I will help you|We will look for it together|Two can search "
-        "better than one).\"",
+        "\"(Do not worry|Do not cry|Cheer up),\" said $f. \"(I will help you|We will look for it together|Two can "
+        "search better than one).\"",
         "(They|Together they|The two of them) searched (until the sun went down|all afternoon|for a long time).",
         "(At last|Finally|In the end), they found the $thing $spot.",
         "~The $thing $did(| as if nothing had happened).",
-        "$H (hugged $f|jumped for joy|laughed with joy) and said, \"(Thank you, my friend|Thank you so much|I could not "
-        "have found it without you)!\"",
+        "$H (hugged $f|jumped for joy|laughed with joy) and said, \"(Thank you, my friend|Thank you so much|I could "
+        "not have found it without you)!\"",
     ), (
         ("What did $h lose?", "$H lost the $thing."),
         ("Who helped $h?", "$F helped $him."),
@@ -85,14 +85,15 @@ PLOTS = (
     ), morals=("friendship", "helping")),
 
     Plot("friend in trouble", (
-        "(One day|One cold morning|One afternoon), $h was (out for a walk|on $his way home|looking for berries) when $he "
-        "heard a (cry|faint voice|strange sound).",
+        "(One day|One cold morning|One afternoon), $h was (out for a walk|on $his way home|looking for berries) when "
+        "$he heard a (cry|faint voice|strange sound).",
         "It was $friend who $trouble.",
         "\"(Help|Please help me)!\" (called|cried) $f.",
         "~$H (was a little afraid|did not know what to do at first), but $he did not run away.",
         "(Luckily|By good luck|Fortunately), $h had $nice_thing with $him.",
         "~\"(Wait|Hold on|Be calm),\" said $h. \"I have an idea.\"",
-        "(Carefully|Quickly|Bit by bit), $he used the $thing to help, and (soon|before long) $f was (safe|all right) again.",
+        "(Carefully|Quickly|Bit by bit), $he used the $thing to help, and (soon|before long) $f was (safe|all right) "
+        "again.",
         "~The $thing $did, and they both laughed.",
         "\"You are (so kind|a true friend|very brave),\" said $f.",
         "\"(Anyone would have done the same|That is what friends are for|I was happy to help),\" said $h.",
@@ -112,8 +113,8 @@ PLOTS = (
         "\"(Can|Will) you (teach me|show me how)?\" asked $h.",
         "\"(Of course|Gladly|Yes), but you must (practise every day|be patient|never give up),\" said $f.",
         "So they (met|practised|worked) $at every (morning|evening|day).",
-        "~(Some days went well and some days went badly|Slowly, it became easier|$H made many mistakes and learned from "
-        "each of them).",
+        "~(Some days went well and some days went badly|Slowly, it became easier|$H made many mistakes and learned "
+        "from each of them).",
         "(After a week|After a month|At last), $h could $new_skill (all alone|without any help|as well as $f).",
         "$F was so proud that $fhe gave $him $nice_thing.",
         "~The $thing $did, and $h (held it tight|looked at it for a long time|would not let it go).",
@@ -122,20 +123,21 @@ PLOTS = (
         ("Who taught $h?", "$F taught $him."),
         ("What did $f give to $h?", "$F gave $him $nice_thing."),
     ), morals=("patience",), values=(
-        ("new_skill", ("swim", "whistle", "read", "dance", "juggle", "bake a cake", "paint", "tie knots", "skate", "sing",
+        ("new_skill", ("swim", "whistle", "read", "dance", "juggle", "bake a cake", "paint", "tie knots", "skate",
+                       "sing",
                        "write a poem", "tell jokes", "play chess", "knit", "cook", "count to a hundred", "climb")),
     )),
 
     Plot("sharing", (
         "$H owned $nice_thing and was very proud of it.",
-        "(One day|One sunny morning|One afternoon), $friend (stopped to look|came to visit|passed by) and asked, \"May I "
-        "(try|hold|use) the $thing?\"",
+        "(One day|One sunny morning|One afternoon), $friend (stopped to look|came to visit|passed by) and asked, "
+        "\"May I (try|hold|use) the $thing?\"",
         "\"No, it is (mine|only for me|all mine),\" said $h(| and turned away).",
         "$F (walked away slowly|went home without a word|looked at the ground and left).",
-        "~Now $h had the $thing all to $himself, but (it was no fun alone|$he felt lonely|the day seemed very long).",
+        "Now $h had the $thing all to $himself, but (it was no fun alone|$he felt lonely|the day seemed very long).",
         "~\"(It is no good without a friend|I was not kind|That was wrong of me),\" thought $h.",
-        "So $he (ran after|went to find|hurried to) $f and said, \"I am sorry. (Let us share it|We can use it together|It "
-        "is more fun with two).\"",
+        "So $he (ran after|went to find|hurried to) $f and said, \"I am sorry. (Let us share it|We can use it "
+        "together|It is more fun with two).\"",
         "$F smiled, and together they used the $thing to $use.",
         "~The $thing $did, and it had never been (better|nicer|more fun).",
     ), (
@@ -147,11 +149,11 @@ PLOTS = (
     Plot("storm", (
         "(One night|One evening|One dark afternoon), a (big|terrible|wild) storm came (over the hills|from the west|"
         "without warning).",
-        "The (wind howled|thunder rolled|rain fell in sheets), and $h (hid under a blanket|sat very still|listened with "
-        "wide eyes).",
+        "The (wind howled|thunder rolled|rain fell in sheets), and $h (hid under a blanket|sat very still|listened "
+        "with wide eyes).",
         "Then $he heard a knock. (Outside stood|At the door was|There stood) $friend, wet and (cold|shivering|tired).",
-        "\"(May I come in|Can I stay here|Will you let me in)?\" asked $f. \"The storm has (taken my home|blown my roof "
-        "away|caught me on the road).\"",
+        "\"(May I come in|Can I stay here|Will you let me in)?\" asked $f. \"The storm has (taken my home|blown my "
+        "roof away|caught me on the road).\"",
         "\"(Of course|Come in quickly|You are welcome here),\" said $h(| and made some hot soup).",
         "All night long they sat beside $nice_thing and (told stories|sang songs|talked).",
         "~The $thing $did, and (the storm did not seem so loud any more|they forgot the thunder).",
@@ -167,10 +169,10 @@ PLOTS = (
         "$H had (always wanted|long dreamed of) $a_thing.",
         "\"I will build one myself,\" $he (said|decided) one (morning|day).",
         "(All day long|For three days|All week), $he (worked hard|gathered wood and nails|measured and hammered).",
-        "~But (the pieces would not fit|everything fell over|it was too heavy for one), and $h (sat down sadly|wanted to "
-        "give up|sighed).",
-        "(Then|Soon|That afternoon), $friend came (by|along) and (looked at the plan|watched for a while|scratched $fhis "
-        "head).",
+        "~But (the pieces would not fit|everything fell over|it was too heavy for one), and $h (sat down "
+        "sadly|wanted to give up|sighed).",
+        "(Then|Soon|That afternoon), $friend came (by|along) and (looked at the plan|watched for a while|scratched "
+        "$fhis head).",
         "\"(Four hands are better than two|Let us try it together|I can hold this side),\" said $f.",
         "They (worked|hammered|sawed) side by side, and (by evening|before the week was over|at last) the $thing was "
         "(ready|finished).",
@@ -190,8 +192,8 @@ PLOTS = (
         "On the (second|third|first) day, $he met $friend (by the road|at a crossroads|under a tree).",
         "\"Where are you going?\" asked $f. \"I am going $to to find the $thing,\" said $h.",
         "\"(I will come with you|Then I will come too|I know the way),\" said $f.",
-        "~They (crossed a cold river|climbed over rocks|slept under the stars) and (sang to stay awake|shared their last "
-        "apple|told each other stories).",
+        "~They (crossed a cold river|climbed over rocks|slept under the stars) and (sang to stay awake|shared their "
+        "last apple|told each other stories).",
         "(At last|After many days|Finally), they reached the $place, and there, $spot, they saw the $thing.",
         "It $did, and (they held their breath|$h laughed out loud|they could hardly believe it).",
         "~\"(The journey was even better than the prize|We did it together|I am glad you came along),\" said $h.",
@@ -205,8 +207,8 @@ PLOTS = (
     Plot("mistake and apology", (
         "(One day|One afternoon|One morning), $friend lent $him $nice_thing.",
         "\"(Please be careful with it|It is very dear to me|Bring it back tomorrow),\" said $f.",
-        "$H promised, but (while $he was playing|on the way home|in a careless moment), $he dropped the $thing into the "
-        "$trap.",
+        "$H promised, but (while $he was playing|on the way home|in a careless moment), $he dropped the $thing into "
+        "the $trap.",
         "~$H felt (terrible|awful|very sorry) and (hid at home|could not sleep|did not want to eat).",
         "~\"(What if $f is angry|Should I say nothing)?\" $he thought.",
         "(The next morning|In the end|At last), $he went to $f and told the truth.",
@@ -240,18 +242,19 @@ PLOTS = (
         ("Who fell?", "$F fell."),
         ("What kind of contest was it?", "It was a $contest."),
     ), morals=("kindness", "friendship"), values=(
-        ("contest", ("race", "singing contest", "dancing contest", "swimming race", "cooking contest", "jumping contest")),
+        ("contest", ("race", "singing contest", "dancing contest", "swimming race", "cooking contest",
+                     "jumping contest")),
     )),
 
     Plot("fear overcome", (
         "$H was afraid of $fear.",
         "~(Every night|Whenever $he thought of it), $he (trembled|pulled the blanket over $his head|felt very small).",
         "(One day|One evening), $friend (came to visit|noticed it|asked about it).",
-        "\"(Do not be ashamed|Everyone is afraid of something|I was afraid of $fear too),\" said $f. \"Take this $thing. "
-        "(It will give you courage|Hold it tight|It has helped me many times).\"",
+        "\"(Do not be ashamed|Everyone is afraid of something|I was afraid of $fear too),\" said $f. \"Take this "
+        "$thing. (It will give you courage|Hold it tight|It has helped me many times).\"",
         "It was $nice_thing, and it $did.",
-        "(That night|The next day|A little later), $h (took a deep breath|closed $his eyes for a moment|held the $thing "
-        "tight) and (took one small step|counted to three|tried again).",
+        "(That night|The next day|A little later), $h (took a deep breath|closed $his eyes for a moment|held the "
+        "$thing tight) and (took one small step|counted to three|tried again).",
         "~One step became two, and two became ten.",
         "(Suddenly|Slowly|Little by little), $h noticed that $he was not afraid of $fear any more.",
         "\"(I did it|Look at me)!\" $he (shouted|cried|called).",
@@ -271,8 +274,8 @@ PLOTS = (
         "(Then|While walking $at|Just before sunset), $he found $nice_thing $spot.",
         "\"(This is perfect|That is just right for $f|$F will love it),\" $he said.",
         "$H (cleaned|polished|wrapped) it (carefully|with great care|all evening) and tied a $colour ribbon around it.",
-        "(At the party|The next morning|On the birthday), $f opened the present with (big eyes|trembling fingers|a shout "
-        "of joy).",
+        "(At the party|The next morning|On the birthday), $f opened the present with (big eyes|trembling fingers|a "
+        "shout of joy).",
         "~The $thing $did, and all the guests said \"(Oh|Ah|How lovely)!\"",
         "\"It is the best present (ever|of all|in the world),\" said $f, \"because (you found it for me|you thought of "
         "me|it comes from you).\"",
@@ -284,15 +287,15 @@ PLOTS = (
     ), morals=("kindness", "friendship"), values=(("colour", ("red", "blue", "green", "yellow", "white", "golden")),)),
 
     Plot("mystery", (
-        "(Every night|Night after night|For three nights), a strange $noise came from (somewhere near|far away|the dark), "
-        "and nobody knew why.",
+        "(Every night|Night after night|For three nights), a strange $noise came from (somewhere near|far away|the "
+        "dark), and nobody knew why.",
         "\"I will find out,\" said $h (bravely|one evening|at last).",
         "$He (waited|sat quietly|hid) until (midnight|the moon rose|it was dark) and then followed the $noise.",
         "~(Step by step|On tiptoe|Very slowly), $he came closer. $His heart beat fast.",
         "And there, $spot, sat $friend with $nice_thing.",
         "\"So it was you!\" said $h. \"What are you doing here?\"",
-        "\"I am trying to $use,\" said $f (shyly|softly|with a red face), \"but I (did not want to wake anyone|was too shy "
-        "to do it by day).\"",
+        "\"I am trying to $use,\" said $f (softly|quietly|with a red face), \"but I (did not want to wake anyone|was "
+        "too shy to do it by day).\"",
         "~The $thing $did, and $h could not help smiling.",
         "\"You (do not have to|need not) hide,\" said $h. \"(Come with me|We would all like to see it|Let us do it "
         "together).\"",
@@ -327,16 +330,16 @@ PLOTS = (
 
     Plot("saving up", (
         "In a little shop, $h saw $nice_thing in the window.",
-        "\"(If only I could have it|How I would love to have it),\" $he (sighed|said), but it cost $price coins, and $he "
-        "had none.",
+        "\"(If only I could have it|How I would love to have it),\" $he (sighed|said), but it cost $price coins, and "
+        "$he had none.",
         "So $h went to work for $friend. ($He swept the floor|$He carried water|$He picked apples|$He washed the "
         "dishes) every day.",
         "~(It was hard work|$His arms were tired), but $h never complained.",
         "Week after week, $he put one coin into (an old jar|a little box|a sock).",
         "(At last|When spring came|One fine day), $h counted $price coins and ran to the shop.",
         "~But the window was empty. The $thing was gone!",
-        "Then $f came (in|around the corner) with (a smile|a big smile|a wink) and the $thing. \"You worked so well that "
-        "(I bought it for you|it is yours),\" said $f. \"Keep your coins.\"",
+        "Then $f came (in|around the corner) with (a smile|a big smile|a wink) and the $thing. \"You worked so well "
+        "that (I bought it for you|it is yours),\" said $f. \"Keep your coins.\"",
         "The $thing $did, and $h (was speechless|did not know what to say|shouted for joy).",
     ), (
         ("What did $h want?", "$H wanted $nice_thing."),
@@ -351,7 +354,8 @@ PLOTS = (
         "~\"(I must stay calm|Someone will find me),\" $he told $himself.",
         "Then $he (stumbled over|saw|found) $nice_thing $spot.",
         "~It $did, and that gave $him (hope|courage|an idea).",
-        "$H (took|lifted|picked up) the $thing and (called into the dark|waved it high|made as much noise as $he could).",
+        "$H (took|lifted|picked up) the $thing and (called into the dark|waved it high|made as much noise as $he "
+        "could).",
         "(Far away|Not far off), $friend (heard it|noticed it) and (came running|hurried to help|followed the sound).",
         "\"(There you are|I have found you)!\" said $f. \"(Come, I know the way|Follow me|Stay close to me).\"",
         "Soon they saw the (lights of home|smoke of a warm fire|first houses).",
@@ -372,8 +376,8 @@ PLOTS = (
         "\"I cannot,\" said $h. \"I gave my word.\"",
         "~On the next day, it rained, and $h covered the $thing with $his own coat.",
         "After $days days, $f came back and found the $thing (safe and sound|just as before|clean and dry).",
-        "\"(I knew that I could trust you|You kept your promise),\" said $f. \"(Now it belongs to both of us|From now on, "
-        "let us share it).\"",
+        "\"(I knew that I could trust you|You kept your promise),\" said $f. \"(Now it belongs to both of us|From "
+        "now on, let us share it).\"",
     ), (
         ("What did $h look after?", "$H looked after the $thing."),
         ("How many days was $f away?", "$F was away for $days days."),

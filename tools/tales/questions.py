@@ -10,8 +10,8 @@ from stories import invented_word
 
 ALL_NOUNS = sorted({x.noun for x in words.CREATURES + words.THINGS + words.PLACES})
 SHORT_NOUNS = [noun for noun in ALL_NOUNS if len(noun) <= 9]
-COPY_WORDS = ALL_NOUNS + words.FRIENDLY_ADJECTIVES + """red blue green runs jumps sings sleeps and the a my your over under
-with near we you they sun rain snow sea home day night good morning hello yes no very""".split()
+COPY_WORDS = ALL_NOUNS + words.FRIENDLY_ADJECTIVES + """red blue green runs jumps sings sleeps and the a my your
+over under with near we you they sun rain snow sea home day night good morning hello yes no very""".split()
 
 
 @dataclass
@@ -69,12 +69,14 @@ def word_problem(g):
     noun = plural(g.pick(words.SMALL_THINGS).noun)
     a, b = 2 + int(g.rng.random() * 11), 1 + int(g.rng.random() * 10)
     if g.chance(0.5) and a > b:
-        text = g.expand("$name has $a $noun. $he (gives away|loses) $b. How many $noun does $name have now?", {"name": name, "a": str(a), "noun": noun, "he": he, "b": str(b)})
+        text = g.expand("$name has $a $noun. $he (gives away|loses) $b. How many $noun does $name have now?",
+                        {"name": name, "a": str(a), "noun": noun, "he": he, "b": str(b)})
         n = a - b
         key = ("less", a, b)
     else:
         b = max(b, 2)
-        text = g.expand("$name has $a $noun. $he (finds|buys|gets) $b more. How many $noun does $name have now?", {"name": name, "a": str(a), "noun": noun, "he": he, "b": str(b)})
+        text = g.expand("$name has $a $noun. $he (finds|buys|gets) $b more. How many $noun does $name have now?",
+                        {"name": name, "a": str(a), "noun": noun, "he": he, "b": str(b)})
         n, key = a + b, ("more", a, b)
     return Question("word problem", text, f"{name} has {n} {plural_if(n, noun)} now.", str(n), key)
 
@@ -103,7 +105,8 @@ def leg_count(g):
     if n == 1:
         text, subject = f"How many legs does {with_article(animal)} have?", f"{with_article(animal)} has"
     else:
-        text, subject = f"How many legs do {number_word(n)} {plural(animal)} have?", f"{number_word(n)} {plural(animal)} have"
+        subject = f"{number_word(n)} {plural(animal)} have"
+        text = f"How many legs do {subject}?"
     count = "no legs" if legs == 0 else f"{legs} legs"
     return Question("legs", text, capital(f"{subject} {count}."), str(legs), (animal, n) if n > 1 else ())
 
@@ -165,28 +168,32 @@ def sequence(g):
 
 def plural_form(g):
     noun = g.pick(ALL_NOUNS)
-    text = g.expand("(What is the plural of $noun?|The plural of $noun?|One $noun, two ...?|Tell me the plural of $noun.)", {"noun": noun})
+    text = g.expand("(What is the plural of $noun?|The plural of $noun?|One $noun, two ...?|Tell me the plural of "
+                    "$noun.)", {"noun": noun})
     return Question("plural", text, f"The plural of {noun} is {plural(noun)}.", plural(noun))
 
 
 def spelling(g):
     word = invented_word(g) if g.chance(0.25) else g.pick(SHORT_NOUNS)
     letters = "-".join(word)
-    text = g.expand("(Spell $word.|Spell the word $word.|How do you spell $word?|Can you spell $word?|Please spell $word.)", {"word": word})
+    text = g.expand("(Spell $word.|Spell the word $word.|How do you spell $word?|Can you spell $word?|Please "
+                    "spell $word.)", {"word": word})
     return Question("spelling", text, f"{capital(word)} is spelled {letters}.", letters, (word,), keep_exact=True)
 
 
 def letter_count(g):
     word = g.pick([noun for noun in SHORT_NOUNS if len(noun) <= 7])
     text = g.expand("(How many letters does the word $word have?|How many letters are in $word?)", {"word": word})
-    return Question("letters", text, f"The word {word} has {number_word(len(word))} letters.", number_word(len(word)), (word,))
+    return Question("letters", text, f"The word {word} has {number_word(len(word))} letters.", number_word(len(word)),
+                    (word,))
 
 
 def first_letter(g):
     word = g.pick(SHORT_NOUNS)
     which = g.pick(("first", "last"))
     letter = word[0] if which == "first" else word[-1]
-    text = g.expand("(What is the $which letter of $word?|Which letter is the $which one in $word?)", {"which": which, "word": word})
+    text = g.expand("(What is the $which letter of $word?|Which letter is the $which one in $word?)",
+                    {"which": which, "word": word})
     return Question("first letter", text, f"The {which} letter of {word} is {letter}.", letter, (which, word))
 
 
@@ -205,12 +212,14 @@ def category(g):
     first, second = (kind, other) if g.chance(0.5) else (other, kind)
     full = with_article(noun) if noun != "grass" else "grass"
     text = f"Is {full} {with_article(first)} or {with_article(second)}?"
-    return Question("category", text, capital(f"{full} is {with_article(kind)}."), with_article(kind), (noun, first, second))
+    return Question("category", text, capital(f"{full} is {with_article(kind)}."), with_article(kind),
+                    (noun, first, second))
 
 
 def upper_case(g):
     word = g.pick(SHORT_NOUNS)
-    text = g.expand("(Write $word in capital letters.|Write the word $word in capitals.|Put $word in capital letters.)", {"word": word})
+    text = g.expand("(Write $word in capital letters.|Write the word $word in capitals.|Put $word in capital "
+                    "letters.)", {"word": word})
     return Question("capitals", text, word.upper(), word.upper(), (word,), keep_exact=True)
 
 
@@ -226,7 +235,8 @@ def word_position(g):
     phrase = [g.pick(COPY_WORDS) for _ in range(count)]
     which = g.pick(("first", "last", "second"))
     word = {"first": phrase[0], "last": phrase[-1], "second": phrase[1]}[which]
-    text = g.expand("(What is the $which word of|What is the $which word in|Tell me the $which word of): $phrase", {"which": which, "phrase": ' '.join(phrase)})
+    text = g.expand("(What is the $which word of|What is the $which word in|Tell me the $which word of): $phrase",
+                    {"which": which, "phrase": ' '.join(phrase)})
     return Question("word position", text, f"The {which} word is {word}.", word, (which, *phrase), keep_exact=True)
 
 
@@ -235,7 +245,8 @@ def sort_numbers(g):
     up = g.chance(0.75)
     ordered = ", ".join(str(n) for n in sorted(numbers, reverse=not up))
     listed = ", ".join(str(n) for n in numbers)
-    text = g.expand("Sort these numbers: $listed" if up else "Sort these numbers from big to small: $listed", {"listed": listed})
+    text = g.expand("Sort these numbers: $listed" if up else "Sort these numbers from big to small: $listed",
+                    {"listed": listed})
     text += "." if g.chance(0.5) else ""
     return Question("sort numbers", text, f"{ordered}.", ordered, tuple(sorted(numbers)))
 
@@ -245,7 +256,8 @@ def sort_words(g):
     while len({word[0] for word in chosen}) < 3:
         chosen = g.rng.sample(SHORT_NOUNS, 3)
     ordered = ", ".join(sorted(chosen))
-    text = g.expand("(Sort these words|Put these words in alphabetical order|Sort by alphabet): $listed", {"listed": ', '.join(chosen)})
+    text = g.expand("(Sort these words|Put these words in alphabetical order|Sort by alphabet): $listed",
+                    {"listed": ', '.join(chosen)})
     return Question("sort words", text, f"{ordered}.", ordered, tuple(sorted(chosen)))
 
 
@@ -263,7 +275,8 @@ def size(g):
 
 def rhyme(g):
     word, other = g.pick(facts.RHYMES)
-    text = g.expand("(What rhymes with $word?|Tell me a word that rhymes with $word.|Which word rhymes with $word?)", {"word": word})
+    text = g.expand("(What rhymes with $word?|Tell me a word that rhymes with $word.|Which word rhymes with $word?)",
+                    {"word": word})
     return Question("rhyme", text, f"{capital(other)} rhymes with {word}.", other)
 
 

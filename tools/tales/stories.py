@@ -11,8 +11,8 @@ PRONOUNS = {"she": ("she", "her", "her", "herself"), "he": ("he", "him", "his", 
 NO_LITTLE = {"little", "small", "tiny", "huge", "big", "tall", "young", "old"}  # "a huge little whale" is nonsense
 NOT_BUILT = {"rainbow", "cloud", "anchor"}
 BUILT_THINGS = [thing for thing in words.THINGS if not thing.is_small and thing.noun not in NOT_BUILT]
-SYLLABLES = """ba bo bli da do dri fa fi flo ga go gri ka ki la lo lu ma mi mo na ni no pa pi plo ra ri ro sa so ta ti tu va
-vi wo za zu""".split()
+SYLLABLES = """ba bo bli da do dri fa fi flo ga go gri ka ki la lo lu ma mi mo na ni no pa pi plo ra ri ro sa so ta ti
+tu va vi wo za zu""".split()
 ENDINGS = "n l m r x p t nk nd s".split()
 
 
@@ -48,7 +48,8 @@ class Story:
 def invented_word(grammar):
     """A word nobody knows, so that the model learns to copy nouns it has never seen."""
     count = 2 if grammar.chance(0.7) else 3
-    return "".join(grammar.pick(SYLLABLES) for _ in range(count)) + (grammar.pick(ENDINGS) if grammar.chance(0.6) else "")
+    ending = grammar.pick(ENDINGS) if grammar.chance(0.6) else ""
+    return "".join(grammar.pick(SYLLABLES) for _ in range(count)) + ending
 
 
 def invented_creature(grammar):
@@ -57,7 +58,8 @@ def invented_creature(grammar):
 
 def invented_thing(grammar):
     model = grammar.pick(words.SMALL_THINGS)
-    return words.Thing(invented_word(grammar), ("strange", "little", "old", "shiny"), ("hummed softly", "glowed a little",
+    return words.Thing(invented_word(grammar), ("strange", "little", "old", "shiny"),
+                       ("hummed softly", "glowed a little",
                        "made a funny sound"), model.use, True)
 
 
@@ -86,7 +88,8 @@ class StoryTeller:
 
     def _any_wish(self):
         g = self.grammar
-        shape = g.pick(("h", "t", "p", "hf", "ht", "ht", "ht", "ht", "hp", "tp", "htp", "htp", "hft", "hfp", "te", "hte", ""))
+        shape = g.pick(("h", "t", "p", "hf", "ht", "ht", "ht", "ht", "hp", "tp", "htp", "htp", "hft", "hfp", "te",
+                        "hte", ""))
         if self.held_out:
             shape = g.pick(("ht", "ht", "htp", "hft"))
         invented = 0.0 if self.held_out else 0.04
@@ -192,7 +195,8 @@ class StoryTeller:
             "hero": self._introduction(hero, wish.trait, hero_name), "hero_name": hero_name,
             "f": friend_name or f"the {friend.noun}", "fhe": fhe, "fhim": fhim, "fhis": fhis,
             "friend": self._introduction(friend, "", friend_name), "friend_name": friend_name,
-            "thing": thing.noun, "a_thing": with_article(thing.noun), "nice_thing": with_article(f"{look} {thing.noun}"),
+            "thing": thing.noun, "a_thing": with_article(thing.noun),
+            "nice_thing": with_article(f"{look} {thing.noun}"),
             "look": look, "did": g.pick(thing.did), "use": thing.use,
             "place": place.noun, "at": place.at, "to": place.to, "spot": g.pick(place.spots),
             "feeling": g.pick(words.FEELINGS),
@@ -263,7 +267,9 @@ def request_text(grammar, wish):
     """The words in which a reader asks for this story."""
     size = {"normal": grammar.pick(("", "", "", " nice", " little")), "short": grammar.pick((" short", " very short")),
             "sentence": " one-sentence"}[wish.length]
-    moral = grammar.pick((f" It should be about {wish.moral}.", f" The story should teach {wish.moral}.")) if wish.moral else ""
+    moral = ""
+    if wish.moral:
+        moral = grammar.pick((f" It should be about {wish.moral}.", f" The story should teach {wish.moral}."))
     tail = ""
     if wish.length == "sentence" and grammar.chance(0.5):
         size, tail = "", " " + grammar.pick(("Use only one sentence.", "In one sentence, please."))

@@ -59,7 +59,8 @@ class Encoder:
         ids = [BOS]
         for role, text in document.messages:
             if role == "user":
-                ids += [i | PROMPT_BIT for i in self._heads[role] + self.encode(text) + [self.end_of_turn] + self._newline]
+                turn = self._heads[role] + self.encode(text) + [self.end_of_turn] + self._newline
+                ids += [i | PROMPT_BIT for i in turn]
             else:
                 ids += [i | PROMPT_BIT for i in self._heads[role]]
                 ids += self.encode(text) + [self.end_of_turn]

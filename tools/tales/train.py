@@ -227,8 +227,8 @@ def train(trainer, stream, held_out, deadline):
             rate = (seen - said_at) / (elapsed() - last_say)
             test = trainer.held_out_loss(held_out)
             history.append({"seconds": round(elapsed(), 1), "tokens": seen, "loss": value, "held_out_loss": test})
-            say(f"step {steps}  tokens {seen / 1e6:.1f} M  {rate / 1e6:.2f} M/s  loss {value:.4f}  held-out {test:.4f}  "
-                f"shards {len(stream.loaded)} (repeated {stream.repeats})")
+            say(f"step {steps}  tokens {seen / 1e6:.1f} M  {rate / 1e6:.2f} M/s  loss {value:.4f}  "
+                f"held-out {test:.4f}  shards {len(stream.loaded)} (repeated {stream.repeats})")
             last_say, said_at = elapsed(), seen
     return {"steps": steps, "tokens": seen, "seconds": elapsed() - begin, "history": history,
             "unique_tokens": len(stream.loaded) * ROWS_PER_SHARD * LENGTH}
@@ -276,7 +276,8 @@ def evaluate_saved(folder, encoder, held_out, count, report):
 
     import evaluate
 
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").to("cuda").eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")
+    model = model.to("cuda").eval()
     trainer = Trainer(model, batch_rows=64, use_compile=False)
     trainer.use_masks = report["document_masks"]
     with torch.no_grad():
@@ -299,7 +300,8 @@ def parse_arguments():
     parser.add_argument("--out", required=True, help="folder for model/ and report.json")
     parser.add_argument("--minutes", type=float, default=7.0, help="wall time for all but saving and evaluation")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="processes that write text")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1),
+                        help="processes that write text")
     parser.add_argument("--batch-rows", type=int, default=128)
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--smoke", action="store_true", help="everything once, tiny, in less than a minute")

@@ -230,7 +230,7 @@ flower: yellow, pretty, little; opened in the sun, smelled sweet; make someone s
 rose: red, lovely, white; smelled sweet, opened slowly; make someone smile; s
 leaf: golden, red, green; danced in the wind, fell slowly; decorate a nest; s
 acorn: brown, tiny, round; rolled into the grass, fell from the tree; grow an oak tree; s
-stick: long, strong, crooked; was as straight as an arrow, made a good sound; draw in the sand; s
+stick: long, strong, crooked; lay in the grass, made a good sound; draw in the sand; s
 umbrella: red, big, yellow; opened with a pop, kept everyone dry; stay dry; s
 hat: tall, green, funny; flew off in the wind, sat a little crooked; look smart; s
 scarf: red, warm, long; fluttered in the wind, was soft and warm; keep warm; s
@@ -238,7 +238,7 @@ coat: warm, blue, long; kept the cold away, was soft and warm; keep warm; s
 blanket: soft, warm, woolly; felt soft and warm, smelled of home; keep warm; s
 pillow: soft, white, big; felt like a cloud, was full of feathers; sleep well; s
 boot: left, old, muddy; squeaked with every step, was full of water; walk through puddles; s
-sock: striped, warm, lost; was full of holes, hung on the line; keep a foot warm; s
+sock: striped, warm, lost; was full of holes, smelled of soap; keep a foot warm; s
 glove: red, warm, woolly; kept the fingers warm, lay in the snow; keep a hand warm; s
 mask: funny, golden, strange; made everyone laugh, had a wide smile; play a trick; s
 doll: small, pretty, old; smiled quietly, wore a blue dress; put on a play; s
@@ -281,10 +281,10 @@ snowball: round, cold, big; rolled down the hill, grew bigger and bigger; build 
 star: bright, tiny, fallen; twinkled softly, shone all night; make a wish; s
 rainbow: bright, wide, lovely; shone over the hills, had seven colours; cheer everyone up; l
 cloud: white, fluffy, little; drifted over the hills, looked like a sheep; bring some rain; l
-toy: little, wooden, broken; was missing one wheel, lay under the bed; play a game; s
+toy: little, wooden, broken; was missing one wheel, looked very funny; play a game; s
 present: big, mysterious, little; was tied with a red ribbon, rattled a little; surprise a friend; s
 ribbon: red, silk, long; fluttered in the wind, shone in the sun; tie up a present; s
-painting: old, lovely, tiny; showed a green valley, hung on the wall; decorate the wall; s
+painting: old, lovely, tiny; showed a green valley, shone in bright colours; decorate the wall; s
 puzzle: hard, old, wooden; had a hundred pieces, was missing one piece; pass the time; s
 magnet: strong, red, little; pulled at every nail, clicked on the iron; find lost nails; s
 treasure: hidden, golden, old; sparkled brightly, lay under the ground; help the village; s
