@@ -23,13 +23,13 @@ inline constexpr int kMaxContext = 1 << 30;
 
 // What transformers assumes where config.json is silent; nothing: the key must be there.
 struct HfDefaults {
-    std::optional<int> dim;
-    std::optional<int> layers;
-    std::optional<int> heads;
-    std::optional<int> kv_heads;  // nothing: as many as heads
-    std::optional<int> head_dim;  // nothing: dim / heads
-    std::optional<int> ffn_dim;
-    int context_length;
+    std::optional<int> dim = {};
+    std::optional<int> layers = {};
+    std::optional<int> heads = {};
+    std::optional<int> kv_heads = {};  // nothing: as many as heads
+    std::optional<int> head_dim = {};  // nothing: dim / heads
+    std::optional<int> ffn_dim = {};
+    int context_length = 0;
 };
 
 // All but rope_dim, which read_rope() knows. Ok or not is in settings.status().

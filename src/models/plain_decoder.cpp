@@ -124,7 +124,9 @@ bool read_bias(Settings& s, const Key& key) {
 Result<Model> load_plain_decoder(const Settings& s, const PlainConfig& cfg) {
     Graph g;
     Binder b(s.checkpoint(), g);
-    PlainDecoder model{.cfg = cfg, .rope = make_rope(cfg.rope, cfg.head_dim, cfg.rope_layout)};
+    PlainDecoder model;
+    model.cfg = cfg;
+    model.rope = make_rope(cfg.rope, cfg.head_dim, cfg.rope_layout);
     model.embedding = b.embedding(cfg.vocab, cfg.dim);
     model.head = {.norm = b.vector(kNoLayer, {"output_norm.weight", "norm.weight"}, cfg.dim),
                   .output = b.output(cfg.vocab, cfg.dim, cfg.tied),

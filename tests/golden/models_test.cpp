@@ -1,0 +1,159 @@
+// Every golden model, on both CPU backends: logits of all positions and the greedy continuation as transformers has
+// them, however the prompt is cut and whichever file the model came from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "cpu/backend.h"
+#include "golden/model_files.h"
+#include "golden/run_program.h"
+#include "models/export.h"
+#include "models/model.h"
+
+namespace tandem::golden {
+namespace {
+
+constexpr double kTolerance = 2e-4;  // of the largest logit
+
+struct Expected {
+    std::vector<int32_t> tokens;
+    std::vector<int32_t> greedy_prompt;
+    std::vector<int32_t> greedy;
+    std::vector<float> logits;  // [tokens, vocab]
+};
+
+Expected read_expected(const std::string& name) {
+    const auto json = nlohmann::json::parse(std::ifstream(golden_dir(name) / "expected.json"));
+    const std::string bytes = read_text_file(golden_dir(name) / "logits.f32").value();
+    Expected expected{.tokens = json["tokens"],
+                      .greedy_prompt = json["greedy_prompt"],
+                      .greedy = json["greedy"],
+                      .logits = std::vector<float>(bytes.size() / sizeof(float))};
+    std::memcpy(expected.logits.data(), bytes.data(), bytes.size());
+    return expected;
+}
+
+// The largest difference, as a share of the largest logit.
+double relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
+    EXPECT_EQ(actual.size(), expected.size());
+    double largest = 0;
+    double difference = 0;
+    for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
+        largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+        const double error = std::abs(static_cast<double>(actual[i]) - expected[i]);
+        difference = std::max(difference, std::isnan(error) ? INFINITY : error);
+    }
+    return difference / largest;
+}
+
+std::unique_ptr<device::Backend> backend(bool reference) {
+    auto made = cpu::make_backend({.threads = 2, .reference = reference});
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(*made);
+}
+
+// Logits of all tokens, fed `chunk` at a time.
+std::vector<float> run(device::Backend& device, const models::Model& model, const std::vector<int32_t>& tokens,
+                       size_t chunk) {
+    auto sequence = Sequence::start(device, model, static_cast<int>(tokens.size()));
+    EXPECT_TRUE(sequence) << sequence.error().message;
+    std::vector<float> logits;
+    for (size_t at = 0; at < tokens.size(); at += chunk) {
+        const auto piece = std::span(tokens).subspan(at, std::min(chunk, tokens.size() - at));
+        auto rows = sequence->feed(piece);
+        EXPECT_TRUE(rows) << rows.error().message;
+        logits.insert(logits.end(), rows->begin(), rows->end());
+    }
+    return logits;
+}
+
+std::vector<int32_t> continue_greedily(device::Backend& device, const models::Model& model,
+                                       const std::vector<int32_t>& prompt, size_t count) {
+    auto sequence = Sequence::start(device, model, static_cast<int>(prompt.size() + count));
+    EXPECT_TRUE(sequence) << sequence.error().message;
+    EXPECT_TRUE(sequence->feed(prompt));
+    std::vector<int32_t> tokens{sequence->next()};
+    while (tokens.size() < count) {
+        EXPECT_TRUE(sequence->feed(std::vector<int32_t>{tokens.back()}));
+        tokens.push_back(sequence->next());
+    }
+    return tokens;
+}
+
+struct Opened {
+    format::Checkpoint checkpoint;
+    models::Model model;
+};
+
+std::unique_ptr<Opened> open(const std::filesystem::path& path) {
+    auto checkpoint = format::Checkpoint::open(path);
+    EXPECT_TRUE(checkpoint) << checkpoint.error().message;
+    auto opened = std::make_unique<Opened>(Opened{std::move(*checkpoint), {}});
+    auto model = models::load(opened->checkpoint);
+    EXPECT_TRUE(model) << model.error().message;
+    if (model) opened->model = std::move(*model);
+    return opened;
+}
+
+std::unique_ptr<Opened> export_and_open(const format::Checkpoint& checkpoint, const std::filesystem::path& path,
+                                        DType type) {
+    ThreadPool threads(2);
+    const Status done = models::export_gguf(checkpoint, path, {.type = type, .threads = &threads});
+    EXPECT_TRUE(done) << done.error().message;
+    return open(path);
+}
+
+class GoldenModel : public testing::TestWithParam<std::tuple<std::string, bool>> {
+  protected:
+    std::string name() const { return std::get<0>(GetParam()); }
+    std::unique_ptr<device::Backend> device() const { return backend(std::get<1>(GetParam())); }
+};
+
+TEST_P(GoldenModel, GivesTheExpectedLogitsHoweverThePromptIsCut) {
+    const Expected expected = read_expected(name());
+    const auto opened = open(golden_dir(name()));
+    const auto on = device();
+    for (const size_t chunk : {expected.tokens.size(), size_t{1}, size_t{5}, size_t{7}}) {
+        const double error = relative_error(run(*on, opened->model, expected.tokens, chunk), expected.logits);
+        EXPECT_LT(error, kTolerance) << "in chunks of " << chunk;
+        if (chunk == expected.tokens.size()) RecordProperty("relative_error", std::to_string(error));
+    }
+}
+
+TEST_P(GoldenModel, ContinuesGreedilyAsExpected) {
+    const Expected expected = read_expected(name());
+    const auto opened = open(golden_dir(name()));
+    EXPECT_EQ(continue_greedily(*device(), opened->model, expected.greedy_prompt, expected.greedy.size()),
+              expected.greedy);
+}
+
+TEST_P(GoldenModel, GivesTheExpectedLogitsFromItsGgufFile) {
+    const Expected expected = read_expected(name());
+    const TempDir dir;
+    const auto original = open(golden_dir(name()));
+    const auto opened = export_and_open(original->checkpoint, dir.path() / "model.gguf", DType::f32);
+    EXPECT_EQ(opened->model.parameters, original->model.parameters);
+    EXPECT_EQ(opened->model.context_length, original->model.context_length);
+    const auto on = device();
+    const auto logits = run(*on, opened->model, expected.tokens, expected.tokens.size());
+    EXPECT_LT(relative_error(logits, expected.logits), kTolerance);
+    EXPECT_EQ(continue_greedily(*on, opened->model, expected.greedy_prompt, expected.greedy.size()), expected.greedy);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenModel,
+                         testing::Combine(testing::Values("gemma3", "gemma3-linear-rope", "llama", "llama3-rope",
+                                                          "mistral", "qwen2", "qwen3"),
+                                          testing::Bool()),
+                         [](const auto& test) {
+                             std::string name = std::get<0>(test.param);
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name + (std::get<1>(test.param) ? "_reference" : "_fast");
+                         });
+
+}  // namespace
+}  // namespace tandem::golden
