@@ -19,7 +19,7 @@ struct SamplingParams {
     float presence_penalty = 0.0F;    // subtracted from logits of tokens seen
     float frequency_penalty = 0.0F;   // subtracted once for each time a token was seen
     uint64_t seed = 0;
-    std::vector<std::pair<int32_t, float>> logit_bias;  // (token, what is added to its logit)
+    std::vector<std::pair<int32_t, float>> logit_bias = {};  // (token, what is added to its logit)
 };
 
 // One row's sampling in a step.
