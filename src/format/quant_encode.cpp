@@ -22,10 +22,33 @@ constexpr float kTiny = 1e-20F;
 constexpr int kCandidates = 8;  // on each side
 constexpr float kStep = 0.12F;
 
-// Rounds to the nearest integer in [low, high].
-int nearest(float x, int low, int high) {
-    const float inside = std::clamp(x, static_cast<float>(low), static_cast<float>(high));
-    return static_cast<int>(inside - static_cast<float>(low) + 0.5F) + low;
+// Four floats in a vector register: the search spends all its time in the loops over these.
+using Lanes __attribute__((vector_size(16))) = float;
+constexpr size_t kLanes = 4;
+
+Lanes load(const float* x) {
+    Lanes lanes;
+    std::memcpy(&lanes, x, sizeof(lanes));
+    return lanes;
+}
+
+float total(Lanes sum) {
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// The nearest integer in [low, high]: adding and taking away 1.5 * 2^23 leaves no room for a fraction.
+template <typename Float>
+Float nearest(Float x, int low, int high) {
+    constexpr float kNoFraction = 12582912.0F;
+    const Float least = Float{} + static_cast<float>(low);
+    const Float most = Float{} + static_cast<float>(high);
+    const Float below = x < most ? x : most;
+    const Float inside = below > least ? below : least;
+    return (inside + kNoFraction) - kNoFraction;
+}
+
+int nearest_int(float x, int low, int high) {
+    return static_cast<int>(nearest(x, low, high));
 }
 
 uint16_t to_f16(float x) {
@@ -58,13 +81,17 @@ float best_scale(const float* x, int low) {
     float best_gain = 0.0F;  // how much of the weighted square of x the scale explains
     for (int candidate = -kCandidates; candidate <= kCandidates; ++candidate) {
         const float inverse = (static_cast<float>(low) - kStep * static_cast<float>(candidate)) / largest;
-        float xq = 0.0F;
-        float qq = 0.0F;
-        for (size_t i = 0; i < N; ++i) {
-            const auto q = static_cast<float>(nearest(x[i] * inverse, low, -low - 1));
-            xq += w[i] * x[i] * q;
-            qq += w[i] * q * q;
+        Lanes xqs{};
+        Lanes qqs{};
+        for (size_t i = 0; i < N; i += kLanes) {
+            const Lanes xs = load(x + i);
+            const Lanes q = nearest(xs * inverse, low, -low - 1);
+            const Lanes wq = load(&w[i]) * q;
+            xqs += wq * xs;
+            qqs += wq * q;
         }
+        const float xq = total(xqs);
+        const float qq = total(qqs);
         if (qq > 0.0F && xq * xq > best_gain * qq) {
             best = xq / qq;
             best_gain = xq * best;
@@ -84,28 +111,33 @@ template <size_t N>
 Affine refit(const float* x, const std::array<float, N>& w, Affine start, int levels, bool min_below_zero,
              float& error) {
     const float inverse = reciprocal(start.scale);
-    std::array<float, N> q;
-    float sw = 0.0F, sq = 0.0F, sqq = 0.0F, sy = 0.0F, syq = 0.0F, sxq = 0.0F;
-    for (size_t i = 0; i < N; ++i) {
-        const float y = x[i] - start.min;  // sums of x itself would cancel when the range is far from zero
-        q[i] = static_cast<float>(nearest(y * inverse, 0, levels));
-        sw += w[i];
-        sq += w[i] * q[i];
-        sqq += w[i] * q[i] * q[i];
-        sy += w[i] * y;
-        syq += w[i] * y * q[i];
-        sxq += w[i] * x[i] * q[i];
+    std::array<Lanes, N / kLanes> q;
+    Lanes sws{}, sqs{}, sqqs{}, sys{}, syqs{}, sxqs{};
+    for (size_t i = 0; i < N; i += kLanes) {
+        const Lanes xs = load(x + i);
+        const Lanes ws = load(&w[i]);
+        const Lanes y = xs - start.min;  // sums of x itself would cancel when the range is far from zero
+        const Lanes rounded = nearest(y * inverse, 0, levels);
+        q[i / kLanes] = rounded;
+        sws += ws;
+        sqs += ws * rounded;
+        sqqs += ws * rounded * rounded;
+        sys += ws * y;
+        syqs += ws * y * rounded;
+        sxqs += ws * xs * rounded;
     }
+    const float sw = total(sws), sq = total(sqs), sqq = total(sqqs), sy = total(sys), syq = total(syqs);
     Affine fit = start;
     if (const float determinant = sw * sqq - sq * sq; determinant > 0.0F)
         fit = {(sw * syq - sy * sq) / determinant, start.min + (sqq * sy - sq * syq) / determinant};
-    if (min_below_zero && fit.min > 0.0F) fit = {sqq > 0.0F ? sxq / sqq : 0.0F, 0.0F};
+    if (min_below_zero && fit.min > 0.0F) fit = {sqq > 0.0F ? total(sxqs) / sqq : 0.0F, 0.0F};
     fit.scale = std::max(fit.scale, 0.0F);
-    error = 0.0F;
-    for (size_t i = 0; i < N; ++i) {
-        const float difference = fit.scale * q[i] + fit.min - x[i];
-        error += w[i] * difference * difference;
+    Lanes errors{};
+    for (size_t i = 0; i < N; i += kLanes) {
+        const Lanes difference = fit.scale * q[i / kLanes] + fit.min - load(x + i);
+        errors += load(&w[i]) * difference * difference;
     }
+    error = total(errors);
     return fit;
 }
 
@@ -148,13 +180,13 @@ void encode(const float* x, BlockQ8_0& b) {
     for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[i]));
     b.d = to_f16(largest / 127.0F);
     const float inverse = reciprocal(f16_to_f32(b.d));
-    for (int i = 0; i < 32; ++i) b.qs[i] = static_cast<int8_t>(nearest(x[i] * inverse, -127, 127));
+    for (int i = 0; i < 32; ++i) b.qs[i] = static_cast<int8_t>(nearest_int(x[i] * inverse, -127, 127));
 }
 
 void encode(const float* x, BlockQ4_0& b) {
     b.d = to_f16(best_scale<32>(x, -8));
     const float inverse = reciprocal(f16_to_f32(b.d));
-    for (int i = 0; i < 32; ++i) put_nibble(b.qs, i, nearest(x[i] * inverse, -8, 7) + 8);
+    for (int i = 0; i < 32; ++i) put_nibble(b.qs, i, nearest_int(x[i] * inverse, -8, 7) + 8);
 }
 
 void encode(const float* x, BlockQ4_1& b) {
@@ -163,14 +195,14 @@ void encode(const float* x, BlockQ4_1& b) {
     b.m = to_f16(fit.min);
     const float inverse = reciprocal(f16_to_f32(b.d));
     const float min = f16_to_f32(b.m);
-    for (int i = 0; i < 32; ++i) put_nibble(b.qs, i, nearest((x[i] - min) * inverse, 0, 15));
+    for (int i = 0; i < 32; ++i) put_nibble(b.qs, i, nearest_int((x[i] - min) * inverse, 0, 15));
 }
 
 void encode(const float* x, BlockQ5_0& b) {
     b.d = to_f16(best_scale<32>(x, -16));
     const float inverse = reciprocal(f16_to_f32(b.d));
     for (int i = 0; i < 32; ++i) {
-        const int q = nearest(x[i] * inverse, -16, 15) + 16;
+        const int q = nearest_int(x[i] * inverse, -16, 15) + 16;
         put_nibble(b.qs, i, q);
         put_bit(b.qh, i, q >> 4);
     }
@@ -183,7 +215,7 @@ void encode(const float* x, BlockQ5_1& b) {
     const float inverse = reciprocal(f16_to_f32(b.d));
     const float min = f16_to_f32(b.m);
     for (int i = 0; i < 32; ++i) {
-        const int q = nearest((x[i] - min) * inverse, 0, 31);
+        const int q = nearest_int((x[i] - min) * inverse, 0, 31);
         put_nibble(b.qs, i, q);
         put_bit(b.qh, i, q >> 4);
     }
@@ -218,13 +250,13 @@ void encode_k_scales(const float* x, int levels, Block& b, std::array<uint8_t, 2
     const float d = f16_to_f32(b.d);
     const float dmin = f16_to_f32(b.dmin);
     for (int s = 0; s < 8; ++s) {
-        const int scale = nearest(fits[s].scale * reciprocal(d), 0, 63);
-        const int min = nearest(-fits[s].min * reciprocal(dmin), 0, 63);
+        const int scale = nearest_int(fits[s].scale * reciprocal(d), 0, 63);
+        const int min = nearest_int(-fits[s].min * reciprocal(dmin), 0, 63);
         put_k_scale_min(b.scales, s, scale, min);
         const float inverse = reciprocal(d * static_cast<float>(scale));
         const float offset = dmin * static_cast<float>(min);
         for (int i = s * 32; i < s * 32 + 32; ++i)
-            q[i] = static_cast<uint8_t>(nearest((x[i] + offset) * inverse, 0, levels));
+            q[i] = static_cast<uint8_t>(nearest_int((x[i] + offset) * inverse, 0, levels));
     }
 }
 
@@ -257,10 +289,10 @@ void encode(const float* x, BlockQ6_K& b) {
         *std::max_element(scales.begin(), scales.end(), [](float a, float c) { return std::abs(a) < std::abs(c); });
     b.d = to_f16(largest / -128.0F);
     const float d = f16_to_f32(b.d);
-    for (int s = 0; s < 16; ++s) b.scales[s] = static_cast<int8_t>(nearest(scales[s] * reciprocal(d), -128, 127));
+    for (int s = 0; s < 16; ++s) b.scales[s] = static_cast<int8_t>(nearest_int(scales[s] * reciprocal(d), -128, 127));
     for (int e = 0; e < 256; ++e) {
         const float inverse = reciprocal(d * static_cast<float>(b.scales[e / 16]));
-        const int q = nearest(x[e] * inverse, -32, 31) + 32;
+        const int q = nearest_int(x[e] * inverse, -32, 31) + 32;
         const int half = e / 128;
         const int group = e % 128 / 32;
         const int l = e % 32;
