@@ -1,7 +1,9 @@
-# tandem_library(FOLDER dependency...): the library tandem_FOLDER of every .cpp in src/FOLDER and below.
+# tandem_library(FOLDER dependency...): the library tandem_FOLDER of every .cpp in src/FOLDER and below, but for a
+# main.cpp, which belongs to a program.
 # The dependencies are the arrows of docs/architecture.md.
 function(tandem_library folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(NOT sources)
     add_library(tandem_${folder} INTERFACE)
     return()

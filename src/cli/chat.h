@@ -1,0 +1,63 @@
+// Chat: a loaded model, the conversation with it so far, and the answers it gives.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/conversation.h"
+#include "cli/session_options.h"
+#include "cli/settings.h"
+#include "engine/bundle.h"
+#include "engine/generate.h"
+
+namespace tandem::cli {
+
+struct ChatOptions {
+    std::string model;  // empty: the default
+    bool raw = false;   // complete the text as it is, without the chat template
+    SessionChoice session;
+};
+
+struct Answer {
+    engine::Generation generation;
+    uint64_t seed = 0;
+    int forgotten = 0;  // messages dropped from the start of the conversation to make room
+};
+
+class Chat {
+  public:
+    static Result<std::unique_ptr<Chat>> open(const ChatOptions& options);
+
+    // Adds the user's text and what the model says to it. When that fails the conversation is as it was before. The
+    // interrupt flag ends an answer early; what was said until then stays.
+    Result<Answer> ask(std::string_view text, const Settings& settings,
+                       const std::function<void(std::string_view)>& on_text);
+
+    std::vector<Message> messages;
+
+    // Of the context, by the conversation as it stands.
+    Result<int> used_tokens(const Settings& settings) const;
+
+    // Texts are completed as they are, each by itself: asked for, or because the model has no chat template.
+    bool raw() const { return raw_; }
+    const models::Model& model() const { return bundle_.model; }
+    const device::Description& device() const { return backend_->describe(); }
+    int context() const { return session_->context(); }
+
+  private:
+    explicit Chat(engine::Bundle bundle) : bundle_(std::move(bundle)) {}
+
+    Result<std::vector<text::TokenId>> prompt(const Settings& settings, bool add_generation_prompt) const;
+    Result<int> make_room(const Settings& settings);
+
+    engine::Bundle bundle_;
+    std::unique_ptr<device::Backend> backend_;
+    std::unique_ptr<engine::Session> session_;
+    bool raw_ = false;
+};
+
+}  // namespace tandem::cli

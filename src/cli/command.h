@@ -1,0 +1,33 @@
+// The commands of the program: each registers its options with the parser and says what it does.
+#pragma once
+
+#include <functional>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tandem::cli {
+
+struct Command {
+    CLI::App* app;                      // its part of the command line
+    std::function<Result<int>()> main;  // after the command line has been read; the exit code
+};
+
+Command add_run(CLI::App& parent);
+Command add_inspect(CLI::App& parent);
+Command add_tokenize(CLI::App& parent);
+Command add_eval(CLI::App& parent);
+Command add_quantize(CLI::App& parent);
+Command add_devices(CLI::App& parent);
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells have it
+
+// What the program does with its arguments; the exit code.
+int run_program(int argc, const char* const* argv);
+
+}  // namespace tandem::cli

@@ -1,0 +1,51 @@
+#include "cli/device_option.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cpu/backend.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+bool is_vulkan(const std::string& device) {
+    return device == "vulkan" || device.starts_with("vulkan:");
+}
+
+}  // namespace
+
+void add_device_options(CLI::App& app, DeviceOptions& options) {
+    app.add_option("--device", options.device,
+                   "Device to run on: cpu, or cpu:reference for the plain loops that specify each op (cpu)")
+        ->option_text("DEVICE");
+    app.add_option("--threads", options.threads, "CPU threads; 0: one per core (0)")
+        ->option_text("N")
+        ->check(CLI::Range(0, kMaxThreads));
+    app.add_flag("--strict", options.strict, "Fail rather than run on the CPU when it was not asked for");
+}
+
+Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options) {
+    if (options.device.empty() && options.strict) {
+        return fail(
+            "--strict: this build has neither a GPU nor an NPU backend; add --device cpu to run on the CPU on purpose");
+    }
+    if (options.device.empty() || options.device == "cpu") {
+        return cpu::make_backend({.threads = options.threads});
+    }
+    if (options.device == "cpu:reference") {
+        return cpu::make_backend({.threads = options.threads, .reference = true});
+    }
+    if (is_vulkan(options.device) || options.device == "npu") {
+        return fail("--device {}: this build has no such backend yet; use --device cpu", options.device);
+    }
+    return fail("--device {}: unknown device; `tandem devices` lists what there is", options.device);
+}
+
+Result<std::vector<device::Description>> list_devices() {
+    const std::unique_ptr<device::Backend> cpu = TRY(cpu::make_backend({}));
+    return std::vector{cpu->describe()};
+}
+
+}  // namespace tandem::cli

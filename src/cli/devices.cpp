@@ -1,0 +1,56 @@
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/device_option.h"
+#include "cli/text_output.h"
+
+namespace tandem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string to_json(const std::vector<device::Description>& devices) {
+    Json list = Json::array();
+    for (const device::Description& device : devices) {
+        Json pools = Json::array();
+        for (const device::MemoryPool& pool : device.pools) {
+            pools.push_back({{"name", pool.name}, {"size_bytes", pool.size_bytes}, {"free_bytes", pool.free_bytes}});
+        }
+        list.push_back({{"name", device.name},
+                        {"hardware", device.hardware},
+                        {"details", device.details},
+                        {"pools", std::move(pools)}});
+    }
+    return Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_table(const std::vector<device::Description>& devices) {
+    Table table({"DEVICE", "HARDWARE", "DETAILS", "MEMORY"});
+    for (const device::Description& device : devices) {
+        std::string memory;
+        for (const device::MemoryPool& pool : device.pools) {
+            memory += fmt::format("{}{}: {} ({} free)", memory.empty() ? "" : ", ", pool.name,
+                                  format_bytes(pool.size_bytes), format_bytes(pool.free_bytes));
+        }
+        table.add({device.name, device.hardware, device.details, memory});
+    }
+    return table.to_string();
+}
+
+}  // namespace
+
+Command add_devices(CLI::App& parent) {
+    CLI::App* const app = parent.add_subcommand("devices", "List the devices that models can run on");
+    const auto json = std::make_shared<bool>(false);
+    app->add_flag("--json", *json, "Print JSON");
+    app->footer("The first column is what --device takes.");
+    return {app, [json]() -> Result<int> {
+                const std::vector<device::Description> devices = TRY(list_devices());
+                print(*json ? to_json(devices) : to_table(devices));
+                return 0;
+            }};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,140 @@
+#include <CLI/CLI.hpp>
+#include <bit>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/parse.h"
+#include "cli/session_options.h"
+#include "cli/text_output.h"
+#include "engine/bundle.h"
+#include "engine/perplexity.h"
+
+namespace tandem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using text::TokenId;
+
+static_assert(std::endian::native == std::endian::little, "logits are written as they lie in memory");
+
+struct EvalOptions {
+    std::string model;
+    std::string tokens;
+    std::string logits_file;
+    std::string text_file;
+    int greedy = 0;
+    bool json = false;
+    SessionChoice session;
+};
+
+Status write_logits(engine::Session& session, std::span<const TokenId> tokens, const std::string& path) {
+    AtomicFile file = TRY(AtomicFile::create(path));
+    TRY(session.score(
+        tokens, [&](int /*position*/, std::span<const float> logits) { return file.write(std::as_bytes(logits)); }));
+    return file.commit();
+}
+
+Result<std::vector<TokenId>> continue_greedily(engine::Session& session, std::vector<TokenId> tokens, int count) {
+    const device::SamplingParams greedy;  // the defaults take the largest logit
+    const size_t given = tokens.size();
+    for (int i = 0; i < count; ++i) {
+        const auto next = TRY(session.advance(tokens, {.params = &greedy, .history = tokens}));
+        CHECK(next, "nobody cancels");
+        tokens.push_back(*next);
+    }
+    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(given));
+    return tokens;
+}
+
+Result<int> eval_tokens(const EvalOptions& options) {
+    const std::vector<TokenId> tokens = TRY(parse_ids(options.tokens));
+    if (tokens.empty()) return fail("--tokens: no token ids were given");
+    const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(options.model));
+    const models::Model model = TRY(models::load(checkpoint));
+    TRY(check_vocabulary(tokens, model.vocab));
+    const auto backend = TRY(open_device(options.session.device));
+    const auto session = TRY(open_session(model, *backend, options.session));
+    if (!options.logits_file.empty()) TRY(write_logits(*session, tokens, options.logits_file));
+    if (options.greedy == 0) return 0;
+    const std::vector<TokenId> ids = TRY(continue_greedily(*session, tokens, options.greedy));
+    print(options.json ? Json{{"ids", ids}}.dump() + "\n" : fmt::format("{}\n", fmt::join(ids, " ")));
+    return 0;
+}
+
+Result<int> eval_text(const EvalOptions& options) {
+    const std::string text = TRY(read_text_file(options.text_file));
+    const engine::Bundle bundle = TRY(engine::open_bundle(options.model));
+    const auto backend = TRY(open_device(options.session.device));
+    const auto session = TRY(open_session(bundle.model, *backend, options.session));
+    const std::vector<TokenId> tokens = bundle.tokenizer.encode(text, {.add_special = false, .parse_special = false});
+    TRY(check_vocabulary(tokens, bundle.model.vocab));
+
+    engine::Perplexity result;
+    {
+        Progress progress("perplexity");
+        progress.show(0, 1);
+        result = TRY(engine::measure_perplexity(*session, tokens, bundle.tokenizer.bos(), [&](int done) {
+            progress.show(done, static_cast<double>(tokens.size()));
+        }));
+    }
+    if (options.json) {
+        print(Json{{"perplexity", result.perplexity()},
+                   {"nll", result.mean()},
+                   {"nll_standard_error", result.standard_error()},
+                   {"tokens", result.tokens},
+                   {"bytes", text.size()},
+                   {"context", session->context()}}
+                  .dump() +
+              "\n");
+    } else {
+        print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens, {:.4f} nats per token, windows of {}\n",
+                          result.perplexity(), result.perplexity() * result.standard_error(), result.tokens,
+                          result.mean(), session->context()));
+    }
+    return 0;
+}
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  tandem eval tales --tokens 2,105,77 --logits out.f32   logits after every token, vocabulary x float32 each\n"
+    "  tandem eval tales --tokens @ids.txt --greedy 32        the 32 likeliest tokens that follow, one by one\n"
+    "  tandem eval tales --text book.txt                      perplexity: lower is better\n"
+    "--greedy does not stop at the end of the sequence.";
+
+}  // namespace
+
+Command add_eval(CLI::App& parent) {
+    CLI::App* const app = parent.add_subcommand("eval", "Measure a model: logits, greedy continuation, perplexity");
+    const auto options = std::make_shared<EvalOptions>();
+    app->add_option("MODEL", options->model, "GGUF file, Hugging Face directory or embedded model")
+        ->required()
+        ->option_text(" ");
+    CLI::Option* const tokens =
+        app->add_option("--tokens", options->tokens, "Token ids: \"1,2,3\", \"1 2 3\" or @FILE")->option_text("IDS");
+    CLI::Option* const logits =
+        app->add_option("--logits", options->logits_file,
+                        "Write the logits after every token to FILE: little-endian float32, one row per token")
+            ->option_text("FILE")
+            ->needs(tokens);
+    CLI::Option* const greedy =
+        app->add_option("--greedy", options->greedy, "Continue greedily and print the N new ids")
+            ->option_text("N")
+            ->check(CLI::Range(1, std::numeric_limits<int>::max()))
+            ->needs(tokens);
+    CLI::Option* const text = app->add_option("--text", options->text_file, "Print the perplexity of the text in FILE")
+                                  ->option_text("FILE")
+                                  ->excludes(tokens);
+    app->add_flag("--json", options->json, "Print JSON: {\"ids\": [...]}, or the perplexity and what belongs to it");
+    add_session_options(*app, options->session);
+    app->footer(kExamples);
+    app->final_callback([=] {
+        if (text->count() == 0 && logits->count() == 0 && greedy->count() == 0) {
+            throw CLI::ValidationError("give --tokens IDS with --logits FILE or --greedy N, or --text FILE");
+        }
+    });
+    return {app, [options, text] { return text->count() > 0 ? eval_text(*options) : eval_tokens(*options); }};
+}
+
+}  // namespace tandem::cli

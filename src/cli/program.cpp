@@ -1,0 +1,102 @@
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+#include "cli/command.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Tandem runs large language models on this machine.\n"
+    "MODEL is a GGUF file, a Hugging Face directory or the name of a model inside the program (tales, tales-f16).";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  tandem run                               talk to the model inside the program\n"
+    "  tandem run \"Tell me a story about a fox\"  one answer, then exit\n"
+    "  tandem run gemma-3-1b.gguf               talk to a model of your own\n"
+    "  tandem inspect gemma-3-1b.gguf           what is in a model file\n"
+    "\n"
+    "`tandem COMMAND --help` explains a command. Results go to standard output, everything else to standard error.\n"
+    "Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
+
+void print_error(const std::string& message) {
+    std::fprintf(stderr, "tandem: %s\n", message.c_str());
+}
+
+// A usage error in one line; help and version are "errors" of the parser that succeed.
+int report_parse_error(const CLI::App& app, const std::vector<Command>& commands, const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::string command = "tandem";
+    for (const Command& candidate : commands) {
+        if (candidate.app->parsed()) command += " " + candidate.app->get_name();
+    }
+    std::string message = error.what();
+    for (char& letter : message) {
+        if (letter == '\n') letter = ' ';
+    }
+    print_error(fmt::format("{} (see {} --help)", message, command));
+    return kExitUsage;
+}
+
+int execute(const Command& command) {
+    const Result<int> code = command.main();
+    if (!code) {
+        print_error(code.error().message);
+        return kExitFailed;
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        print_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+        return kExitFailed;
+    }
+    return *code;
+}
+
+int parse_and_execute(int argc, const char* const* argv) {
+    CLI::App app(kDescription, "tandem");
+    app.set_version_flag("--version", "tandem " TANDEM_VERSION);
+    app.set_help_flag("-h,--help", "Print this help and exit");
+    app.footer(kExamples);
+    app.require_subcommand(1);
+    const std::vector<Command> commands = {add_run(app),  add_inspect(app),  add_tokenize(app),
+                                           add_eval(app), add_quantize(app), add_devices(app)};
+    if (argc < 2) {
+        std::fputs(app.help().c_str(), stderr);
+        return kExitUsage;
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return report_parse_error(app, commands, error);
+    }
+    for (const Command& command : commands) {
+        if (command.app->parsed()) return execute(command);
+    }
+    return kExitUsage;
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+    std::signal(SIGPIPE, SIG_DFL);  // `tandem ... | head` ends quietly, whatever the parent process had set
+    log::init(spdlog::level::warn);
+    try {
+        return parse_and_execute(argc, argv);
+    } catch (const std::bad_alloc&) {
+        print_error("out of memory: take a smaller model, a shorter --context, or a machine with more memory");
+    } catch (const std::exception& error) {
+        print_error(fmt::format("unexpected error: {}", error.what()));
+    }
+    return kExitFailed;
+}
+
+}  // namespace tandem::cli

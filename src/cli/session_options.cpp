@@ -1,0 +1,26 @@
+#include "cli/session_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace tandem::cli {
+
+void add_session_options(CLI::App& app, SessionChoice& options) {
+    add_device_options(app, options.device);
+    app.add_option("--context", options.context,
+                   "Tokens the model can look back on; 0: what it was trained for, at most 8192 (0)")
+        ->option_text("N")
+        ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+    app.add_option("--kv", options.kv, "Type of the key-value cache, f16 or f32 (f16, for a model in f32 f32)")
+        ->option_text("TYPE")
+        ->check(CLI::IsMember({"f16", "f32"}));
+}
+
+Result<std::unique_ptr<engine::Session>> open_session(const models::Model& model, device::Backend& backend,
+                                                      const SessionChoice& options) {
+    return engine::Session::open(
+        model, backend,
+        {.context = options.context,
+         .kv_dtype = options.kv.empty() ? std::nullopt : std::optional<DType>(parse_dtype(options.kv))});
+}
+
+}  // namespace tandem::cli
