@@ -25,7 +25,7 @@ struct RopeSettings {
     double beta_slow = 1;
     bool truncate = true;
     double magnitude = 1;
-    std::vector<float> divisors;  // of the frequencies, as in rope_freqs.weight; empty: none
+    std::vector<float> divisors = {};  // of the frequencies, as in rope_freqs.weight; empty: none
 };
 
 // Where a model keeps the rope of a kind of layers.

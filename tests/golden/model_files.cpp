@@ -95,9 +95,13 @@ HfModel read_hf(const std::filesystem::path& dir) {
     return model;
 }
 
+void write_config(const json& config, const std::filesystem::path& dir) {
+    std::ofstream(dir / "config.json") << config.dump(2);
+}
+
 void write_hf(const HfModel& model, const std::filesystem::path& dir, int shards) {
     std::filesystem::create_directories(dir);
-    std::ofstream(dir / "config.json") << model.config.dump(2);
+    write_config(model.config, dir);
     if (shards == 1) {
         write_safetensors(model.tensors, dir / "model.safetensors");
         return;

@@ -35,6 +35,8 @@ HfModel read_hf(const std::filesystem::path& dir);
 // In `shards` files with an index when there is more than one.
 void write_hf(const HfModel& model, const std::filesystem::path& dir, int shards = 1);
 
+void write_config(const nlohmann::json& config, const std::filesystem::path& dir);
+
 // A directory of its own for a test, removed with it.
 class TempDir {
   public:
