@@ -45,13 +45,14 @@ void decode(const BlockQ5_1& b, float* out) {
 }
 
 // q4_k, and q5_k when `qh` is given.
-void decode_k(uint16_t d, uint16_t dmin, const uint8_t* scales, const uint8_t* qs, const uint8_t* qh, float* out) {
+template <typename Block>
+void decode_k(const Block& b, const uint8_t* qh, float* out) {
     for (int s = 0; s < 8; ++s) {
-        const KScaleMin sm = k_scale_min(scales, s);
-        const float scale = f16_to_f32(d) * static_cast<float>(sm.scale);
-        const float min = f16_to_f32(dmin) * static_cast<float>(sm.min);
+        const KScaleMin sm = k_scale_min(b.scales, s);
+        const float scale = f16_to_f32(b.d) * static_cast<float>(sm.scale);
+        const float min = f16_to_f32(b.dmin) * static_cast<float>(sm.min);
         for (int i = 0; i < 32; ++i) {
-            const uint8_t byte = qs[s / 2 * 32 + i];
+            const uint8_t byte = b.qs[s / 2 * 32 + i];
             int q = s % 2 == 0 ? byte & 15 : byte >> 4;
             if (qh != nullptr) q |= ((qh[i] >> s) & 1) << 4;
             out[s * 32 + i] = scale * static_cast<float>(q) - min;
@@ -60,11 +61,11 @@ void decode_k(uint16_t d, uint16_t dmin, const uint8_t* scales, const uint8_t* q
 }
 
 void decode(const BlockQ4_K& b, float* out) {
-    decode_k(b.d, b.dmin, b.scales, b.qs, nullptr, out);
+    decode_k(b, nullptr, out);
 }
 
 void decode(const BlockQ5_K& b, float* out) {
-    decode_k(b.d, b.dmin, b.scales, b.qs, b.qh, out);
+    decode_k(b, b.qh, out);
 }
 
 void decode(const BlockQ6_K& b, float* out) {
@@ -104,7 +105,7 @@ void decode_plain(const std::byte* in, float* out, int64_t cols, Convert convert
 void decode_row(DType dtype, const std::byte* in, float* out, int64_t cols) {
     switch (dtype) {
         case DType::f32:
-            std::memcpy(out, in, static_cast<size_t>(cols) * sizeof(float));
+            if (cols > 0) std::memcpy(out, in, static_cast<size_t>(cols) * sizeof(float));  // no null to memcpy
             return;
         case DType::f16:
             return decode_plain<uint16_t>(in, out, cols, f16_to_f32);

@@ -59,16 +59,19 @@ float reciprocal(float x) {
     return x == 0.0F ? 0.0F : 1.0F / x;
 }
 
-// Larger elements matter more: they contribute more to a dot product.
+// The elements of a block and how much each matters: larger ones contribute more to a dot product.
 template <size_t N>
-std::array<float, N> weights(const float* x) {
-    float square = 0.0F;
-    for (size_t i = 0; i < N; ++i) square += x[i] * x[i];
-    const float inverse = reciprocal(std::sqrt(square / static_cast<float>(N)));
+struct Weighted {
+    const float* x;
     std::array<float, N> w;
-    for (size_t i = 0; i < N; ++i) w[i] = 1.0F + std::abs(x[i]) * inverse;
-    return w;
-}
+
+    explicit Weighted(const float* elements) : x(elements) {
+        float square = 0.0F;
+        for (size_t i = 0; i < N; ++i) square += x[i] * x[i];
+        const float inverse = reciprocal(std::sqrt(square / static_cast<float>(N)));
+        for (size_t i = 0; i < N; ++i) w[i] = 1.0F + std::abs(x[i]) * inverse;
+    }
+};
 
 // x is about scale * q with q in [low, -low). The scale is negative when the largest magnitude is positive: the range
 // has one more step below zero than above.
@@ -76,7 +79,7 @@ template <size_t N>
 float best_scale(const float* x, int low) {
     const float largest = *std::max_element(x, x + N, [](float a, float b) { return std::abs(a) < std::abs(b); });
     if (std::abs(largest) < kTiny) return 0.0F;
-    const std::array<float, N> w = weights<N>(x);
+    const Weighted<N> block(x);
     float best = 0.0F;
     float best_gain = 0.0F;  // how much of the weighted square of x the scale explains
     for (int candidate = -kCandidates; candidate <= kCandidates; ++candidate) {
@@ -86,7 +89,7 @@ float best_scale(const float* x, int low) {
         for (size_t i = 0; i < N; i += kLanes) {
             const Lanes xs = load(x + i);
             const Lanes q = nearest(xs * inverse, low, -low - 1);
-            const Lanes wq = load(&w[i]) * q;
+            const Lanes wq = load(&block.w[i]) * q;
             xqs += wq * xs;
             qqs += wq * q;
         }
@@ -106,18 +109,28 @@ struct Affine {
     float min = 0.0F;
 };
 
-// Least squares for the integers that `start` rounds x to; `error` becomes what remains.
+// What an affine map may be.
+struct AffineLimits {
+    int levels = 0;
+    bool min_below_zero = false;  // it is stored without a sign
+};
+
+struct AffineFit {
+    Affine affine;
+    float error = INFINITY;
+};
+
+// Least squares for the integers that `start` rounds the elements to.
 template <size_t N>
-Affine refit(const float* x, const std::array<float, N>& w, Affine start, int levels, bool min_below_zero,
-             float& error) {
+AffineFit refit(const Weighted<N>& block, Affine start, AffineLimits limits) {
     const float inverse = reciprocal(start.scale);
     std::array<Lanes, N / kLanes> q;
     Lanes sws{}, sqs{}, sqqs{}, sys{}, syqs{}, sxqs{};
     for (size_t i = 0; i < N; i += kLanes) {
-        const Lanes xs = load(x + i);
-        const Lanes ws = load(&w[i]);
+        const Lanes xs = load(block.x + i);
+        const Lanes ws = load(&block.w[i]);
         const Lanes y = xs - start.min;  // sums of x itself would cancel when the range is far from zero
-        const Lanes rounded = nearest(y * inverse, 0, levels);
+        const Lanes rounded = nearest(y * inverse, 0, limits.levels);
         q[i / kLanes] = rounded;
         sws += ws;
         sqs += ws * rounded;
@@ -130,38 +143,31 @@ Affine refit(const float* x, const std::array<float, N>& w, Affine start, int le
     Affine fit = start;
     if (const float determinant = sw * sqq - sq * sq; determinant > 0.0F)
         fit = {(sw * syq - sy * sq) / determinant, start.min + (sqq * sy - sq * syq) / determinant};
-    if (min_below_zero && fit.min > 0.0F) fit = {sqq > 0.0F ? total(sxqs) / sqq : 0.0F, 0.0F};
+    if (limits.min_below_zero && fit.min > 0.0F) fit = {sqq > 0.0F ? total(sxqs) / sqq : 0.0F, 0.0F};
     fit.scale = std::max(fit.scale, 0.0F);
     Lanes errors{};
     for (size_t i = 0; i < N; i += kLanes) {
-        const Lanes difference = fit.scale * q[i / kLanes] + fit.min - load(x + i);
-        errors += load(&w[i]) * difference * difference;
+        const Lanes difference = fit.scale * q[i / kLanes] + fit.min - load(block.x + i);
+        errors += load(&block.w[i]) * difference * difference;
     }
-    error = total(errors);
-    return fit;
+    return {fit, total(errors)};
 }
 
 template <size_t N>
-Affine best_affine(const float* x, int levels, bool min_below_zero) {
+Affine best_affine(const float* x, AffineLimits limits) {
     const auto [low, high] = std::minmax_element(x, x + N);
-    const float min = min_below_zero ? std::min(*low, 0.0F) : *low;
+    const float min = limits.min_below_zero ? std::min(*low, 0.0F) : *low;
     const float range = *high - min;
     if (range < kTiny) return {0.0F, min};
-    const std::array<float, N> w = weights<N>(x);
-    Affine best{range / static_cast<float>(levels), min};
-    float best_error = INFINITY;
+    const Weighted<N> block(x);
+    AffineFit best;
     for (int candidate = -kCandidates; candidate <= kCandidates; ++candidate) {
-        const Affine start{range / (static_cast<float>(levels) + kStep * static_cast<float>(candidate)), min};
-        float error = 0.0F;
-        const Affine fit = refit<N>(x, w, start, levels, min_below_zero, error);
-        if (error < best_error) {
-            best = fit;
-            best_error = error;
-        }
+        const float steps = static_cast<float>(limits.levels) + kStep * static_cast<float>(candidate);
+        const AffineFit fit = refit(block, {range / steps, min}, limits);
+        if (fit.error < best.error) best = fit;
     }
-    float error = 0.0F;
-    const Affine again = refit<N>(x, w, best, levels, min_below_zero, error);  // the fit may round differently
-    return error < best_error ? again : best;
+    const AffineFit again = refit(block, best.affine, limits);  // the fit may round differently
+    return again.error < best.error ? again.affine : best.affine;
 }
 
 void put_nibble(uint8_t* qs, int i, int q) {
@@ -190,7 +196,7 @@ void encode(const float* x, BlockQ4_0& b) {
 }
 
 void encode(const float* x, BlockQ4_1& b) {
-    const Affine fit = best_affine<32>(x, 15, false);
+    const Affine fit = best_affine<32>(x, {.levels = 15});
     b.d = to_f16(fit.scale);
     b.m = to_f16(fit.min);
     const float inverse = reciprocal(f16_to_f32(b.d));
@@ -209,7 +215,7 @@ void encode(const float* x, BlockQ5_0& b) {
 }
 
 void encode(const float* x, BlockQ5_1& b) {
-    const Affine fit = best_affine<32>(x, 31, false);
+    const Affine fit = best_affine<32>(x, {.levels = 31});
     b.d = to_f16(fit.scale);
     b.m = to_f16(fit.min);
     const float inverse = reciprocal(f16_to_f32(b.d));
@@ -241,7 +247,7 @@ void encode_k_scales(const float* x, int levels, Block& b, std::array<uint8_t, 2
     float largest_scale = 0.0F;
     float largest_min = 0.0F;
     for (int s = 0; s < 8; ++s) {
-        fits[s] = best_affine<32>(x + s * 32, levels, true);
+        fits[s] = best_affine<32>(x + s * 32, {.levels = levels, .min_below_zero = true});
         largest_scale = std::max(largest_scale, fits[s].scale);
         largest_min = std::max(largest_min, -fits[s].min);
     }
@@ -328,7 +334,7 @@ void encode_16(const float* in, std::byte* out, int64_t cols, uint16_t (*convert
 void encode_row(DType dtype, const float* in, std::byte* out, int64_t cols) {
     switch (dtype) {
         case DType::f32:
-            std::memcpy(out, in, static_cast<size_t>(cols) * sizeof(float));
+            if (cols > 0) std::memcpy(out, in, static_cast<size_t>(cols) * sizeof(float));  // no null to memcpy
             return;
         case DType::f16:
             return encode_16(in, out, cols, f32_to_f16);

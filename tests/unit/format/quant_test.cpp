@@ -201,6 +201,15 @@ TEST(QuantDecode, PlainTypesNeedNoAlignment) {
     EXPECT_EQ(out[1], -9.0F);
 }
 
+// An empty tensor of a safetensors file has no bytes and nowhere to put its elements.
+TEST(Quant, ARowMayBeEmpty) {
+    for (DType dtype : kAllDTypes) {
+        decode_row(dtype, nullptr, nullptr, 0);
+        if (dtype != DType::i32) encode_row(dtype, nullptr, nullptr, 0);
+        EXPECT_EQ(row_bytes(dtype, 0), 0U);
+    }
+}
+
 // About 3% above what the search reaches; mapping the range of a block onto the levels without one is well beyond.
 TEST(QuantEncode, GaussianErrorStaysWithinTheTypesBound) {
     EXPECT_LT(gaussian_error(DType::f16), 0.0003);
