@@ -35,7 +35,7 @@ struct Opened {
 };
 
 Result<Opened> open_regular(const std::filesystem::path& path) {
-    Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not make us wait
     if (fd.get() < 0) return fail("{}: cannot open: {}", path.string(), std::strerror(errno));
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0)
@@ -98,6 +98,14 @@ Result<std::string> read_text_file(const std::filesystem::path& path, size_t lim
 Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path) {
     AtomicFile file;
     file.path_ = path;
+    struct stat status {};
+    const bool exists = ::stat(path.c_str(), &status) == 0;
+    if (exists && S_ISDIR(status.st_mode)) return fail("{}: is a directory, name a file in it", path.string());
+    if (exists && !S_ISREG(status.st_mode)) {  // a pipe or a device is written to, never replaced
+        file.fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+        if (file.fd_ < 0) return fail("{}: cannot write: {}", path.string(), std::strerror(errno));
+        return file;
+    }
     file.temporary_ = path.string() + ".XXXXXX";
     file.fd_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
     if (file.fd_ < 0) return fail("{}: cannot write: {}", path.string(), std::strerror(errno));
@@ -114,7 +122,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
     if (fd_ < 0) return;
     ::close(fd_);
-    ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
@@ -130,6 +138,10 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 Status AtomicFile::commit() {
+    if (temporary_.empty()) {
+        ::close(std::exchange(fd_, -1));
+        return Ok{};
+    }
     if (::fsync(fd_) != 0)
         return fail("{}: cannot write {} bytes: {}", path_.string(), written_bytes_, std::strerror(errno));
     if (::rename(temporary_.c_str(), path_.c_str()) != 0)

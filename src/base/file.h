@@ -38,7 +38,7 @@ class MappedFile {
 Result<std::string> read_text_file(const std::filesystem::path& path, size_t limit_bytes = size_t{256} << 20);
 
 // A file written piece by piece to a temporary beside `path`, which commit() renames: until then, and after any error,
-// the old file is as it was and no new one remains.
+// the old file is as it was and no new one remains. A device or a pipe is written to directly.
 class AtomicFile {
   public:
     static Result<AtomicFile> create(const std::filesystem::path& path);
