@@ -20,6 +20,10 @@ std::string quote(std::string_view text) {
     return out + "'";
 }
 
+bool is_printable(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 std::string_view likely_mistake(std::span<const std::byte> bytes) {
     const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 64));
     if (start.empty()) return ": it is empty, download it again";

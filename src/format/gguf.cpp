@@ -15,11 +15,8 @@ namespace tandem::format {
 
 namespace {
 
-constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
-constexpr uint32_t kDefaultAlignment = 32;
-constexpr uint32_t kMaxAlignment = 1 << 20;
+constexpr uint32_t kMagic = 0x46554747;    // "GGUF"
 constexpr uint64_t kMaxEntries = 1 << 20;  // of metadata and of tensors: far above any model, memory stays bounded
-constexpr size_t kMaxKey = 65535;
 constexpr size_t kMaxTensorName = 255;
 constexpr uint32_t kMaxDims = 4;
 
@@ -83,10 +80,6 @@ Result<DType> parse_ggml_type(uint32_t number, std::string_view tensor) {
                 number, type.name.empty() ? "unknown" : type.name, supported);
 }
 
-bool is_printable(std::string_view text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
-}
-
 // A key or the name of a tensor.
 Result<std::string_view> read_name(ByteReader& reader, std::string_view field, size_t limit) {
     const size_t offset = reader.offset();
@@ -126,7 +119,7 @@ Result<Header> read_header(ByteReader& reader, std::span<const std::byte> bytes)
 }
 
 Result<GgufEntry> read_entry(ByteReader& reader) {
-    const std::string_view key = TRY(read_name(reader, "metadata key", kMaxKey));
+    const std::string_view key = TRY(read_name(reader, "metadata key", kMaxGgufKey));
     const size_t offset = reader.offset();
     const auto type = reader.read<uint32_t>("metadata type");
     TRY(reader.status());
@@ -181,18 +174,6 @@ Result<TensorRecord> with_data(TensorInfo tensor, std::span<const std::byte> byt
     }
     tensor.record.data = bytes.subspan(begin, tensor.size_bytes);
     return std::move(tensor.record);
-}
-
-Result<uint32_t> read_alignment(std::span<const GgufEntry> metadata) {
-    for (const GgufEntry& entry : metadata) {
-        if (entry.key != "general.alignment") continue;
-        const auto value = entry.value.as_int();
-        if (!value) return fail("general.alignment is of type {}, u32 was expected", name(entry.value.type));
-        if (*value < 8 || *value > kMaxAlignment || !std::has_single_bit(static_cast<uint64_t>(*value)))
-            return fail("general.alignment is {}, a power of two from 8 to {} was expected", *value, kMaxAlignment);
-        return static_cast<uint32_t>(*value);
-    }
-    return kDefaultAlignment;
 }
 
 // Tensors that share bytes would let a small file stand for any amount of memory.
@@ -292,7 +273,7 @@ Status GgufFile::parse_part(std::span<const std::byte> bytes) {
     metadata_.reserve(header.entries);
     for (uint64_t i = 0; i < header.entries; ++i) metadata_.push_back(TRY(read_entry(reader)));
     keys_by_name_ = TRY(sorted_index(metadata_, "metadata key", kKeyOf));
-    alignment_ = TRY(read_alignment(metadata_));
+    alignment_ = TRY(gguf_alignment(find("general.alignment")));
 
     std::vector<TensorInfo> infos;
     for (uint64_t i = 0; i < header.tensors; ++i) infos.push_back(TRY(read_tensor_info(reader, alignment_)));

@@ -1,7 +1,7 @@
 #include "format/gguf_value.h"
 
 #include <array>
-#include <concepts>
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -171,6 +171,18 @@ GgufValue read_gguf_value(ByteReader& reader, GgufType type, std::string_view fi
     skip_array(reader, field, 1);
     if (!reader.ok()) return {};
     return {type, start.take(reader.offset() - start.offset(), field)};
+}
+
+Result<uint32_t> gguf_alignment(const GgufValue* value) {
+    constexpr uint32_t kDefault = 32;
+    constexpr uint32_t kMost = 1 << 20;
+    if (value == nullptr) return kDefault;
+    if (value->type != GgufType::u32)
+        return fail("general.alignment is of type {}, u32 was expected", name(value->type));
+    const auto alignment = load<uint32_t>(value->bytes);
+    if (alignment < 8 || alignment > kMost || !std::has_single_bit(alignment))
+        return fail("general.alignment is {}, a power of two from 8 to {} was expected", alignment, kMost);
+    return alignment;
 }
 
 }  // namespace tandem::format

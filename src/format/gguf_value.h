@@ -86,4 +86,9 @@ struct GgufArray {
 // names it in the error.
 GgufValue read_gguf_value(ByteReader& reader, GgufType type, std::string_view field);
 
+inline constexpr size_t kMaxGgufKey = 65535;
+
+// The alignment of tensors that the value of general.alignment asks for; the default when there is none.
+Result<uint32_t> gguf_alignment(const GgufValue* value);
+
 }  // namespace tandem::format

@@ -1,8 +1,6 @@
 #include "format/gguf_writer.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <set>
 
 #include "base/file.h"
@@ -17,7 +15,6 @@ namespace {
 // The limits of llama.cpp, so that it reads what we write.
 constexpr size_t kMaxTensorName = 63;
 constexpr size_t kMaxDims = 4;
-constexpr uint32_t kDefaultAlignment = 32;
 
 void put(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
     out.insert(out.end(), bytes.begin(), bytes.end());
@@ -71,7 +68,10 @@ void GgufWriter::set(std::string_view key, const GgufValue& value) {
 }
 
 void GgufWriter::remove(std::string_view key) {
+    if (!place_.contains(key)) return;
     std::erase_if(entries_, [key](const Entry& entry) { return entry.key == key; });
+    place_.clear();
+    for (size_t i = 0; i < entries_.size(); ++i) place_.emplace(entries_[i].key, i);
 }
 
 void GgufWriter::set_array(std::string_view key, GgufType type, uint64_t count, std::span<const std::byte> elements) {
@@ -83,13 +83,11 @@ void GgufWriter::set_array(std::string_view key, GgufType type, uint64_t count, 
 }
 
 void GgufWriter::set_bytes(std::string_view key, GgufType type, std::span<const std::byte> value) {
-    const std::vector<std::byte> copy(value.begin(), value.end());
-    const auto at = std::find_if(entries_.begin(), entries_.end(), [key](const Entry& e) { return e.key == key; });
-    if (at == entries_.end()) {
-        entries_.push_back({std::string(key), type, copy});
-    } else {
-        *at = {std::string(key), type, copy};
-    }
+    const auto [at, is_new] = place_.emplace(key, entries_.size());
+    if (is_new) entries_.push_back({.key = std::string(key)});
+    Entry& entry = entries_[at->second];
+    entry.type = type;
+    entry.value.assign(value.begin(), value.end());
 }
 
 void GgufWriter::add(Tensor tensor) {
@@ -121,23 +119,24 @@ Result<std::vector<std::byte>> GgufWriter::to_bytes() const {
 }
 
 Result<uint32_t> GgufWriter::alignment() const {
-    for (const Entry& entry : entries_) {
-        if (entry.key != "general.alignment") continue;
-        const auto value = GgufValue{entry.type, entry.value}.as_int();
-        if (entry.type != GgufType::u32 || *value < 8 || !std::has_single_bit(static_cast<uint64_t>(*value)))
-            return fail("general.alignment must be a u32 and a power of two from 8 on");
-        return static_cast<uint32_t>(*value);
-    }
-    return kDefaultAlignment;
+    const auto at = place_.find("general.alignment");
+    if (at == place_.end()) return gguf_alignment(nullptr);
+    const Entry& entry = entries_[at->second];
+    const GgufValue value{entry.type, entry.value};
+    return gguf_alignment(&value);
 }
 
 Status GgufWriter::check() const {
     TRY(alignment());
+    for (const Entry& entry : entries_) {
+        if (entry.key.empty() || entry.key.size() > kMaxGgufKey || !is_printable(entry.key))
+            return fail("metadata key {} must be 1 to {} characters of printable ASCII", quote(entry.key), kMaxGgufKey);
+    }
     std::set<std::string_view> names;
     for (const Tensor& tensor : tensors_) {
-        if (tensor.name.empty() || tensor.name.size() > kMaxTensorName) {
-            return fail("tensor {}: a name of {} bytes, GGUF allows 1 to {}", quote(tensor.name), tensor.name.size(),
-                        kMaxTensorName);
+        if (tensor.name.empty() || tensor.name.size() > kMaxTensorName || !is_printable(tensor.name)) {
+            return fail("tensor {}: a name of {} bytes, GGUF allows 1 to {} of printable ASCII", quote(tensor.name),
+                        tensor.name.size(), kMaxTensorName);
         }
         if (!names.insert(tensor.name).second) return fail("tensor {} was added twice", quote(tensor.name));
         const auto& shape = tensor.shape;

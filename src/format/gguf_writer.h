@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,8 +90,8 @@ class GgufWriter {
   private:
     struct Entry {
         std::string key;
-        GgufType type;
-        std::vector<std::byte> value;  // as in the file
+        GgufType type = GgufType::u8;
+        std::vector<std::byte> value = {};  // as in the file
     };
 
     void set_bytes(std::string_view key, GgufType type, std::span<const std::byte> value);
@@ -101,6 +102,7 @@ class GgufWriter {
     Result<uint32_t> alignment() const;
 
     std::vector<Entry> entries_;
+    std::map<std::string, size_t, std::less<>> place_;  // of a key in entries_
     std::vector<Tensor> tensors_;
 };
 

@@ -42,7 +42,7 @@ void copy(const GgufFile& file) {
     for (const GgufEntry& entry : file.metadata()) writer.set(entry.key, entry.value);
     for (const TensorRecord& tensor : file.tensors()) writer.add(tensor.name, tensor.dtype, tensor.shape, tensor.data);
     const auto bytes = writer.to_bytes();
-    if (!bytes) return;  // long names and integer types of general.alignment are read, but not written
+    if (!bytes) return;  // names of more than 63 bytes are read, but not written
     const auto again = GgufFile::parse(*bytes, "copy");
     CHECK(again, again ? "" : again.error().message);
     CHECK(again->metadata().size() == file.metadata().size());

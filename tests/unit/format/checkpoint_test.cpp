@@ -1,6 +1,7 @@
 #include "format/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -109,6 +110,8 @@ TEST(Checkpoint, SaysWhatIsWrongWithAPath) {
     EXPECT_ERROR(folder.write("empty.gguf", ""), "empty.gguf: not a GGUF file: it is empty");
     EXPECT_ERROR(folder.write("model.safetensors", safetensors({"a"})), "give the directory that holds it");
     EXPECT_ERROR("/dev/null", "/dev/null: is not a regular file");
+    ASSERT_EQ(::mkfifo((folder.path / "pipe").c_str(), 0600), 0);
+    EXPECT_ERROR(folder.path / "pipe", "pipe: is not a regular file");
 }
 
 TEST(Checkpoint, SaysWhatIsWrongWithADirectory) {

@@ -88,6 +88,7 @@ TEST(GgufHostile, Alignments) {
         EXPECT_ERROR(entry("general.alignment", 4).put(alignment), fmt::format("general.alignment is {}", alignment));
     }
     EXPECT_ERROR(entry("general.alignment", 8).string("32"), "general.alignment is of type string");
+    EXPECT_ERROR(entry("general.alignment", 10).put(uint64_t{32}), "general.alignment is of type u64");
 }
 
 TEST(GgufHostile, TensorShapes) {

@@ -56,11 +56,15 @@ TEST(GgufWriter, ReplacesAValueInItsPlace) {
     writer.set("third", uint32_t{3});
     writer.set("first", "text now");
     writer.remove("second");
+    writer.remove("unknown");
+    writer.set("third", uint32_t{4});
     const auto bytes = writer.to_bytes();
     const auto file = GgufFile::parse(*bytes, "test");
     ASSERT_EQ(file->metadata().size(), 2U);
     EXPECT_EQ(file->metadata()[0].key, "first");
     EXPECT_EQ(file->get_string("first"), "text now");
+    EXPECT_EQ(file->metadata()[1].key, "third");
+    EXPECT_EQ(file->get_int("third"), 4);
 }
 
 TEST(GgufWriter, CopiesTheMetadataOfAnotherFile) {
@@ -119,7 +123,10 @@ TEST(GgufWriter, RefusesWhatCouldNotBeRead) {
     EXPECT_NE(error_with("t", DType::f32, {15}).find("more than its 60 bytes"), std::string::npos);
     GgufWriter writer;
     writer.set("general.alignment", uint32_t{48});
-    EXPECT_NE(error_of(writer).find("general.alignment"), std::string::npos);
+    EXPECT_NE(error_of(writer).find("general.alignment is 48"), std::string::npos);
+    GgufWriter unprintable;
+    unprintable.set("a\nb", uint8_t{1});
+    EXPECT_NE(error_of(unprintable).find("metadata key 'a\\x0ab' must be"), std::string::npos);
 }
 
 TEST(GgufWriter, LeavesTheOldFileWhenTheSourceFails) {
