@@ -1,3 +1,4 @@
+#define HWY_WANT_AVX3_DL  // so that it can be named
 #include "cpu/backend.h"
 
 #include <fmt/format.h>

@@ -188,10 +188,10 @@ Tolerance tolerance(const AttentionCase& c) {
 
 void expect_same(const AttentionCase& c) {
     const std::vector<SequenceData> data = make_data(c);
-    const std::vector<float> expected = run_attention(*devices().front().backend, c, data);
+    const std::vector<float> expected = run_attention(devices().front().use(), c, data);
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        expect_close(run_attention(*device.backend, c, data), expected, expected, tolerance(c));
+        expect_close(run_attention(device.use(), c, data), expected, expected, tolerance(c));
     }
 }
 
@@ -214,7 +214,7 @@ TEST(Attention, ReferenceMatchesTheDefinition) {
             SCOPED_TRACE(fmt::format("window {} softcap {}", window, softcap));
             const std::vector<SequenceData> data = make_data(c);
             const std::vector<float> expected = by_definition(c, data);
-            expect_close(run_attention(*devices().front().backend, c, data), expected, expected,
+            expect_close(run_attention(devices().front().use(), c, data), expected, expected,
                          Tolerance::of_largest(1.0F, 4.0));
         }
     }
@@ -223,7 +223,7 @@ TEST(Attention, ReferenceMatchesTheDefinition) {
 TEST(Attention, AContextOfOneGivesTheValueItself) {
     const AttentionCase c{.op = attention(2, 2, 32), .sequences = {{.past = 0, .rows = 1}}};
     const std::vector<SequenceData> data = make_data(c);
-    for (const Device& device : devices()) EXPECT_EQ(run_attention(*device.backend, c, data), data[0].v) << device.name;
+    for (const Device& device : devices()) EXPECT_EQ(run_attention(device.use(), c, data), data[0].v) << device.name;
 }
 
 TEST(Attention, GroupedHeadsAndHeadSizes) {
@@ -296,7 +296,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
     const std::vector<SequenceData> data = make_data(c);
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        const std::vector<float> y = run_attention(*device.backend, c, data);
+        const std::vector<float> y = run_attention(device.use(), c, data);
         EXPECT_TRUE(std::all_of(y.begin(), y.end(), [](float value) { return std::isfinite(value); }));
     }
     expect_same(c);
@@ -309,8 +309,8 @@ TEST(Attention, PrefillInChunksEqualsPrefillAtOnce) {
     const std::vector<SequenceData> data = make_data(whole);
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        const std::vector<float> all = run_attention(*device.backend, whole, data);
-        const std::vector<float> last = run_attention(*device.backend, chunk, data);
+        const std::vector<float> all = run_attention(device.use(), whole, data);
+        const std::vector<float> last = run_attention(device.use(), chunk, data);
         expect_close(last, {all.end() - static_cast<int64_t>(last.size()), all.end()}, last, tolerance(whole));
     }
 }
@@ -323,8 +323,8 @@ TEST(Attention, ABatchedSequenceIsAsAlone) {
     std::iota(second.blocks.begin(), second.blocks.end(), 0);
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        const std::vector<float> y = run_attention(*device.backend, both, data);
-        const std::vector<float> y_alone = run_attention(*device.backend, alone, {second});
+        const std::vector<float> y = run_attention(device.use(), both, data);
+        const std::vector<float> y_alone = run_attention(device.use(), alone, {second});
         expect_close({y.begin() + static_cast<int64_t>(y.size() / 2), y.end()}, y_alone, y_alone, tolerance(both));
     }
 }

@@ -35,8 +35,8 @@ TEST(Linear, ReferenceComputesAHandWorkedProduct) {
     const HostTensor w = tensor({2, 3}, {1, 2, 3, -1, 0, 1});
     const HostTensor x = tensor({2, 3}, {1, 10, 100, 2, 0, -2});
     const HostTensor bias = tensor({2}, {0.5F, -0.25F});
-    EXPECT_EQ(run_op(*devices().front().backend, op::Linear{}, {w, x}), (std::vector<float>{321, 99, -4, -4}));
-    EXPECT_EQ(run_op(*devices().front().backend, op::Linear{}, {w, x, bias}),
+    EXPECT_EQ(run_op(devices().front().use(), op::Linear{}, {w, x}), (std::vector<float>{321, 99, -4, -4}));
+    EXPECT_EQ(run_op(devices().front().use(), op::Linear{}, {w, x, bias}),
               (std::vector<float>{321.5F, 98.75F, -3.5F, -4.25F}));
 }
 
@@ -127,7 +127,7 @@ TEST(Linear, ARowOfZerosGivesZerosAndHugeActivationsStayFinite) {
         std::vector<float> values(2 * 64, 0.0F);
         for (size_t i = 64; i < values.size(); ++i) values[i] = rng.uniform(-1e30F, 1e30F);
         for (const Device& device : devices()) {
-            const std::vector<float> y = run_op(*device.backend, op::Linear{}, {w, tensor({2, 64}, values)});
+            const std::vector<float> y = run_op(device.use(), op::Linear{}, {w, tensor({2, 64}, values)});
             for (size_t i = 0; i < y.size(); ++i) {
                 EXPECT_TRUE(i < 17 ? y[i] == 0.0F : std::isfinite(y[i])) << device.name;
             }
@@ -142,9 +142,9 @@ TEST(Linear, ARowInABatchIsAsAlone) {
     const HostTensor x = whole_numbers(rng, 33, 128);
     const std::vector<float> values = x.values();
     for (const Device& device : devices()) {
-        const std::vector<float> batched = run_op(*device.backend, op::Linear{}, {w, x});
+        const std::vector<float> batched = run_op(device.use(), op::Linear{}, {w, x});
         const HostTensor last = tensor({1, 128}, {values.end() - 128, values.end()});
-        const std::vector<float> alone = run_op(*device.backend, op::Linear{}, {w, last});
+        const std::vector<float> alone = run_op(device.use(), op::Linear{}, {w, last});
         expect_close({batched.end() - 40, batched.end()}, alone, std::vector<float>(40, 128.0F),
                      Tolerance::reduction(128));
     }

@@ -1,5 +1,7 @@
 #include "ops/op_test.h"
 
+#include <hwy/highway.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +30,7 @@ graph::TensorType type_of(const HostTensor& tensor) {
 
 Device cpu_device(const std::string& name, const cpu::Options& options) {
     auto backend = cpu::make_backend(options);
-    return {name, std::move(backend).value()};
+    return {.name = name, .backend = std::move(backend).value()};
 }
 
 }  // namespace
@@ -39,9 +41,19 @@ const std::vector<Device>& devices() {
         made.push_back(cpu_device("cpu reference", {.threads = 1, .reference = true}));
         for (int threads : {1, 2, 3})
             made.push_back(cpu_device(fmt::format("cpu with {} threads", threads), {.threads = threads}));
+        for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
+            made.push_back(cpu_device(fmt::format("cpu with {}", hwy::TargetName(target)), {.threads = 2}));
+            made.back().simd_targets = target;
+        }
         return made;
     }();
     return all;
+}
+
+device::Backend& Device::use() const {
+    hwy::SetSupportedTargetsForTest(simd_targets);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    return *backend;
 }
 
 std::vector<float> HostTensor::values() const {
@@ -159,11 +171,11 @@ void expect_same_on_every_device(const graph::Op& op, const std::vector<HostTens
                                  const Tolerance& tolerance) {
     std::vector<HostTensor> magnitudes;
     for (const HostTensor& input : inputs) magnitudes.push_back(input.absolute());
-    const std::vector<float> expected = run_op(*devices().front().backend, op, inputs);
-    const std::vector<float> magnitude = run_op(*devices().front().backend, op, magnitudes);
+    const std::vector<float> expected = run_op(devices().front().use(), op, inputs);
+    const std::vector<float> magnitude = run_op(devices().front().use(), op, magnitudes);
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        expect_close(run_op(*device.backend, op, inputs), expected, magnitude, tolerance);
+        expect_close(run_op(device.use(), op, inputs), expected, magnitude, tolerance);
     }
 }
 

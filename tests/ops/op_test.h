@@ -16,6 +16,10 @@ namespace tandem::test {
 struct Device {
     std::string name;
     std::unique_ptr<device::Backend> backend;
+    int64_t simd_targets = 0;  // of Highway, that the CPU may use; 0: all it has
+
+    // The backend, made the one that runs next: the SIMD targets are a setting of the process.
+    device::Backend& use() const;
 };
 
 // Every device and setting that ops are tested on. The first is the CPU reference, which the others are compared with.

@@ -9,7 +9,7 @@ namespace tandem::test {
 namespace {
 
 std::vector<float> reference(const graph::Op& op, const std::vector<HostTensor>& inputs) {
-    return run_op(*devices().front().backend, op, inputs);
+    return run_op(devices().front().use(), op, inputs);
 }
 
 std::vector<float> rope_frequencies(int pairs, double base) {
@@ -50,7 +50,7 @@ TEST(RmsNorm, ReferenceMatchesTheFormula) {
 TEST(RmsNorm, EpsilonKeepsARowOfZerosFinite) {
     for (const Device& device : devices()) {
         const std::vector<float> y =
-            run_op(*device.backend, op::RmsNorm{.eps = 1e-6F}, {tensor({1, 3}, {0, 0, 0}), tensor({3}, {1, 1, 1})});
+            run_op(device.use(), op::RmsNorm{.eps = 1e-6F}, {tensor({1, 3}, {0, 0, 0}), tensor({3}, {1, 1, 1})});
         EXPECT_EQ(y, (std::vector<float>{0, 0, 0})) << device.name;
     }
 }
@@ -138,7 +138,7 @@ TEST(Glu, LargeGatesDoNotOverflow) {
     const HostTensor up = tensor({1, 6}, {1, 1, 1, 1, 1, 1});
     for (op::Activation activation : {op::Activation::silu, op::Activation::gelu_tanh, op::Activation::gelu_erf}) {
         for (const Device& device : devices()) {
-            const std::vector<float> y = run_op(*device.backend, op::Glu{activation}, {gate, up});
+            const std::vector<float> y = run_op(device.use(), op::Glu{activation}, {gate, up});
             for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(y[i], 0.0F, 1e-30F) << device.name;
             EXPECT_EQ(y[3], 90.0F);
             EXPECT_EQ(y[4], 200.0F);

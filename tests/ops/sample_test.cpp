@@ -76,9 +76,9 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 TEST(Sample, TemperatureZeroTakesTheFirstLargest) {
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        EXPECT_EQ(sample_one(*device.backend, {1, 5, 3, 5}, {}), 1);
-        EXPECT_EQ(sample_one(*device.backend, {-1, -2}, {}), 0);
-        EXPECT_EQ(sample_one(*device.backend, {7}, {}), 0);
+        EXPECT_EQ(sample_one(device.use(), {1, 5, 3, 5}, {}), 1);
+        EXPECT_EQ(sample_one(device.use(), {-1, -2}, {}), 0);
+        EXPECT_EQ(sample_one(device.use(), {7}, {}), 0);
     }
 }
 
@@ -88,7 +88,7 @@ TEST(Sample, DrawsWithTheProbabilitiesOfTheSoftmax) {
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
         std::vector<int> counts(p.size(), 0);
-        for (int32_t token : sample_many(*device.backend, log_of(p), {.temperature = 1.0F, .seed = 7}, kDraws))
+        for (int32_t token : sample_many(device.use(), log_of(p), {.temperature = 1.0F, .seed = 7}, kDraws))
             ++counts[static_cast<size_t>(token)];
         double chi_square = 0.0;
         for (size_t i = 0; i < p.size(); ++i) chi_square += std::pow(counts[i] - kDraws * p[i], 2) / (kDraws * p[i]);
@@ -102,7 +102,7 @@ TEST(Sample, TemperatureSharpensTheDistribution) {
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
         const std::vector<int32_t> drawn =
-            sample_many(*device.backend, log_of({0.6, 0.4}), {.temperature = 0.5F, .seed = 3}, kDraws);
+            sample_many(device.use(), log_of({0.6, 0.4}), {.temperature = 0.5F, .seed = 3}, kDraws);
         const double share = static_cast<double>(std::count(drawn.begin(), drawn.end(), 0)) / kDraws;
         const double expected = 0.36 / 0.52;
         EXPECT_NEAR(share, expected, 4 * std::sqrt(expected * (1 - expected) / kDraws));
@@ -114,7 +114,7 @@ TEST(Sample, TopKTopPAndMinPKeepTheRightTokens) {
     using Set = std::set<int32_t>;
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        device::Backend& backend = *device.backend;
+        device::Backend& backend = device.use();
         EXPECT_EQ(drawn_set(backend, logits, {.temperature = 1}), (Set{0, 1, 2, 3, 4}));
         EXPECT_EQ(drawn_set(backend, logits, {.temperature = 1, .top_k = 1}), (Set{1}));
         EXPECT_EQ(drawn_set(backend, logits, {.temperature = 1, .top_k = 3}), (Set{1, 3, 4}));
@@ -134,7 +134,7 @@ TEST(Sample, TopKPrefersTheLowerIdAmongEquals) {
     const std::vector<float> logits = {0, 1, 1, 1, 1, 0};
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        EXPECT_EQ(drawn_set(*device.backend, logits, {.temperature = 1, .top_k = 2}), (std::set<int32_t>{1, 2}));
+        EXPECT_EQ(drawn_set(device.use(), logits, {.temperature = 1, .top_k = 2}), (std::set<int32_t>{1, 2}));
     }
 }
 
@@ -142,7 +142,7 @@ TEST(Sample, PenaltiesCountTheHistory) {
     const std::vector<int32_t> history = {0, 0, 0, 1, 77, -5};  // the last two are not in the vocabulary
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        device::Backend& backend = *device.backend;
+        device::Backend& backend = device.use();
         // 10 / 2 is less than 6; -1 * 2 is less than -1.5
         EXPECT_EQ(sample_one(backend, {10, 0, 6}, {.repetition_penalty = 2.0F}, history), 2);
         EXPECT_EQ(sample_one(backend, {-1, -9, -1.5F}, {.repetition_penalty = 2.0F}, history), 2);
@@ -156,7 +156,7 @@ TEST(Sample, PenaltiesCountTheHistory) {
 TEST(Sample, BiasForcesAndForbidsTokens) {
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        device::Backend& backend = *device.backend;
+        device::Backend& backend = device.use();
         EXPECT_EQ(sample_one(backend, {1, 2, 3}, {.logit_bias = {{0, 100.0F}}}), 0);
         EXPECT_EQ(sample_one(backend, {1, 2, 3}, {.logit_bias = {{2, -kInfinity}, {99, 5.0F}}}), 1);
         const SamplingParams params{.temperature = 1.0F, .logit_bias = {{2, -kInfinity}}};
@@ -167,7 +167,7 @@ TEST(Sample, BiasForcesAndForbidsTokens) {
 TEST(Sample, NotANumberAndInfinityAreSurvived) {
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        device::Backend& backend = *device.backend;
+        device::Backend& backend = device.use();
         for (float temperature : {0.0F, 1.0F}) {
             const SamplingParams params{.temperature = temperature, .top_k = 3, .top_p = 0.9F, .min_p = 0.1F};
             EXPECT_EQ(sample_one(backend, {kNaN, 1, kNaN, -kInfinity}, params), 1);
@@ -188,12 +188,12 @@ TEST(Sample, SameSeedAndDrawSameTokenAnotherDrawAnother) {
     const SamplingParams params{.temperature = 1.0F, .seed = 11};
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        const std::vector<int32_t> once = sample_many(*device.backend, logits, params, 50);
-        EXPECT_EQ(sample_many(*device.backend, logits, params, 50), once);
+        const std::vector<int32_t> once = sample_many(device.use(), logits, params, 50);
+        EXPECT_EQ(sample_many(device.use(), logits, params, 50), once);
         EXPECT_GT(std::set<int32_t>(once.begin(), once.end()).size(), 30U);
         SamplingParams other = params;
         other.seed = 12;
-        EXPECT_NE(sample_many(*device.backend, logits, other, 50), once);
+        EXPECT_NE(sample_many(device.use(), logits, other, 50), once);
     }
 }
 
@@ -223,15 +223,14 @@ TEST(Sample, EveryDeviceDrawsTheSameTokensInAnyBatch) {
     }
     const auto count = static_cast<int64_t>(rows.size());
     const HostTensor all = tensor({count, kVocab}, logits);
-    const std::vector<int32_t> expected = sample(*devices().front().backend, all, rows);
+    const std::vector<int32_t> expected = sample(devices().front().use(), all, rows);
     for (const Device& device : devices()) {
         SCOPED_TRACE(device.name);
-        EXPECT_EQ(sample(*device.backend, all, rows), expected);
+        EXPECT_EQ(sample(device.use(), all, rows), expected);
         for (size_t i = 0; i < rows.size(); ++i) {
             const std::vector<float> row(logits.begin() + static_cast<int64_t>(i) * kVocab,
                                          logits.begin() + static_cast<int64_t>(i + 1) * kVocab);
-            EXPECT_EQ(sample(*device.backend, tensor({1, kVocab}, row), {rows[i]}),
-                      (std::vector<int32_t>{expected[i]}));
+            EXPECT_EQ(sample(device.use(), tensor({1, kVocab}, row), {rows[i]}), (std::vector<int32_t>{expected[i]}));
         }
     }
 }

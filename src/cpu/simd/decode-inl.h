@@ -1,0 +1,243 @@
+// Decoding rows of every weight type to f32, for the current SIMD target. What the bits mean is told in format/quant.h.
+#if defined(TANDEM_CPU_SIMD_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TANDEM_CPU_SIMD_DECODE_INL_H_
+#undef TANDEM_CPU_SIMD_DECODE_INL_H_
+#else
+#define TANDEM_CPU_SIMD_DECODE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/float16.h"
+#include "format/quant.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tandem::cpu::simd::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::CappedTag<float, 16>;  // a sub-block of 16 is the least that shares a scale
+using DI = hn::RebindToSigned<DF>;
+using VF = hn::Vec<DF>;
+using VI = hn::Vec<DI>;
+inline constexpr int kWidth = static_cast<int>(hn::MaxLanes(DF()));
+
+// kWidth bytes as integers.
+HWY_INLINE VI load_bytes(const uint8_t* bytes) {
+    return hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<uint8_t, DF>(), bytes));
+}
+
+HWY_INLINE VI low_nibble(VI q) {
+    return hn::And(q, hn::Set(DI(), 15));
+}
+HWY_INLINE VI high_nibble(VI q) {
+    return hn::ShiftRight<4>(q);
+}
+
+// out = scale * q + offset
+HWY_INLINE void store_scaled(VI q, VF scale, VF offset, float* out) {
+    hn::StoreU(hn::MulAdd(hn::ConvertTo(DF(), q), scale, offset), DF(), out);
+}
+
+HWY_INLINE VF set_f16(uint16_t bits) {
+    return hn::Set(DF(), f16_to_f32(bits));
+}
+
+HWY_INLINE void decode_block(const format::BlockQ8_0& block, float* out) {
+    const VF d = set_f16(block.d);
+    for (int i = 0; i < 32; i += kWidth) {
+        const VI q = hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<int8_t, DF>(), block.qs + i));
+        hn::StoreU(hn::Mul(hn::ConvertTo(DF(), q), d), DF(), out + i);
+    }
+}
+
+// The types of 32 elements, whose nibbles lie as in q4_0: scale * q + offset.
+HWY_INLINE void decode_nibbles(const uint8_t* qs, VF scale, VF offset, float* out) {
+    for (int i = 0; i < 16; i += kWidth) {
+        const VI q = load_bytes(qs + i);
+        store_scaled(low_nibble(q), scale, offset, out + i);
+        store_scaled(high_nibble(q), scale, offset, out + 16 + i);
+    }
+}
+
+// As before, with a fifth bit for each element in qh.
+HWY_INLINE void decode_five_bits(const uint8_t* qs, const uint8_t* qh, VF scale, VF offset, float* out) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, qh, sizeof(bits));
+    const VI sixteen = hn::Set(DI(), 16);
+    const VI low = hn::Set(DI(), static_cast<int32_t>((bits << 16) >> 16));
+    const VI high = hn::Set(DI(), static_cast<int32_t>(bits >> 16));
+    for (int i = 0; i < 16; i += kWidth) {
+        alignas(64) static constexpr int32_t kBit[16] = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
+                                                         1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
+                                                         1 << 12, 1 << 13, 1 << 14, 1 << 15};
+        const VI q = load_bytes(qs + i);
+        const VI bit = hn::Load(DI(), kBit + i);
+        const auto in_low = hn::TestBit(low, bit);
+        const auto in_high = hn::TestBit(high, bit);
+        store_scaled(hn::Or(low_nibble(q), hn::IfThenElseZero(in_low, sixteen)), scale, offset, out + i);
+        store_scaled(hn::Or(high_nibble(q), hn::IfThenElseZero(in_high, sixteen)), scale, offset, out + 16 + i);
+    }
+}
+
+HWY_INLINE void decode_block(const format::BlockQ4_0& block, float* out) {
+    const VF d = set_f16(block.d);
+    decode_nibbles(block.qs, d, hn::Mul(d, hn::Set(DF(), -8.0F)), out);
+}
+HWY_INLINE void decode_block(const format::BlockQ4_1& block, float* out) {
+    decode_nibbles(block.qs, set_f16(block.d), set_f16(block.m), out);
+}
+HWY_INLINE void decode_block(const format::BlockQ5_0& block, float* out) {
+    const VF d = set_f16(block.d);
+    decode_five_bits(block.qs, block.qh, d, hn::Mul(d, hn::Set(DF(), -16.0F)), out);
+}
+HWY_INLINE void decode_block(const format::BlockQ5_1& block, float* out) {
+    decode_five_bits(block.qs, block.qh, set_f16(block.d), set_f16(block.m), out);
+}
+
+// The scale and the (negative) minimum of a sub-block of q4_k or q5_k.
+struct ScaleMin {
+    VF scale;
+    VF min;
+};
+HWY_INLINE ScaleMin sub_block(const uint8_t* scales, int s, float d, float dmin) {
+    const format::KScaleMin k = format::k_scale_min(scales, s);
+    return {hn::Set(DF(), d * k.scale), hn::Set(DF(), -dmin * k.min)};
+}
+
+HWY_INLINE void decode_block(const format::BlockQ4_K& block, float* out) {
+    const float d = f16_to_f32(block.d);
+    const float dmin = f16_to_f32(block.dmin);
+    for (int c = 0; c < 4; ++c, out += 64) {
+        const ScaleMin first = sub_block(block.scales, 2 * c, d, dmin);
+        const ScaleMin second = sub_block(block.scales, 2 * c + 1, d, dmin);
+        for (int i = 0; i < 32; i += kWidth) {
+            const VI q = load_bytes(block.qs + 32 * c + i);
+            store_scaled(low_nibble(q), first.scale, first.min, out + i);
+            store_scaled(high_nibble(q), second.scale, second.min, out + 32 + i);
+        }
+    }
+}
+
+HWY_INLINE void decode_block(const format::BlockQ5_K& block, float* out) {
+    const float d = f16_to_f32(block.d);
+    const float dmin = f16_to_f32(block.dmin);
+    const VI sixteen = hn::Set(DI(), 16);
+    for (int c = 0; c < 4; ++c, out += 64) {
+        const ScaleMin first = sub_block(block.scales, 2 * c, d, dmin);
+        const ScaleMin second = sub_block(block.scales, 2 * c + 1, d, dmin);
+        const VI first_bit = hn::Set(DI(), 1 << (2 * c));
+        const VI second_bit = hn::Set(DI(), 2 << (2 * c));
+        for (int i = 0; i < 32; i += kWidth) {
+            const VI q = load_bytes(block.qs + 32 * c + i);
+            const VI h = load_bytes(block.qh + i);
+            const VI first_high = hn::IfThenElseZero(hn::TestBit(h, first_bit), sixteen);
+            const VI second_high = hn::IfThenElseZero(hn::TestBit(h, second_bit), sixteen);
+            store_scaled(hn::Or(low_nibble(q), first_high), first.scale, first.min, out + i);
+            store_scaled(hn::Or(high_nibble(q), second_high), second.scale, second.min, out + 32 + i);
+        }
+    }
+}
+
+// Two of the six bits, from bit kShift of h on, above the four of `low`.
+template <int kShift>
+HWY_INLINE VI six_bits(VI low, VI h) {
+    return hn::Or(low, hn::ShiftLeft<4>(hn::And(hn::ShiftRight<kShift>(h), hn::Set(DI(), 3))));
+}
+
+HWY_INLINE void decode_block(const format::BlockQ6_K& block, float* out) {
+    const float d = f16_to_f32(block.d);
+    for (int half = 0; half < 2; ++half, out += 128) {
+        const uint8_t* ql = block.ql + 64 * half;
+        const int8_t* scales = block.scales + 8 * half;
+        for (int l = 0; l < 32; l += kWidth) {
+            const VI q = load_bytes(ql + l);
+            const VI q32 = load_bytes(ql + 32 + l);
+            const VI h = load_bytes(block.qh + 32 * half + l);
+            const auto store = [&](int group, VI bits) HWY_ATTR {
+                const VF scale = hn::Set(DF(), d * scales[2 * group + l / 16]);
+                store_scaled(bits, scale, hn::Mul(scale, hn::Set(DF(), -32.0F)), out + 32 * group + l);
+            };
+            store(0, six_bits<0>(low_nibble(q), h));
+            store(1, six_bits<2>(low_nibble(q32), h));
+            store(2, six_bits<4>(high_nibble(q), h));
+            store(3, six_bits<6>(high_nibble(q32), h));
+        }
+    }
+}
+
+// Elements [first, first + count) of a row of blocks; both are multiples of the block.
+template <class Block, int kElements>
+void decode_blocks(const std::byte* row, int64_t first, int64_t count, float* out) {
+    const auto* blocks = reinterpret_cast<const Block*>(row) + first / kElements;
+    for (int64_t b = 0; b < count / kElements; ++b) decode_block(blocks[b], out + b * kElements);
+}
+
+inline void decode_f16(const std::byte* row, int64_t first, int64_t count, float* out) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<hwy::float16_t, decltype(d)> d16;
+    const auto width = static_cast<int64_t>(hn::Lanes(d));
+    const auto* in = reinterpret_cast<const uint16_t*>(row) + first;
+    int64_t i = 0;
+    for (; i + width <= count; i += width)
+        hn::StoreU(hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(in + i))), d, out + i);
+    for (; i < count; ++i) out[i] = f16_to_f32(in[i]);
+}
+
+inline void decode_bf16(const std::byte* row, int64_t first, int64_t count, float* out) {
+    const auto* in = reinterpret_cast<const uint16_t*>(row) + first;
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<uint16_t, decltype(d)> d16;
+    const hn::RebindToUnsigned<decltype(d)> d32;
+    const auto width = static_cast<int64_t>(hn::Lanes(d));
+    int64_t i = 0;
+    for (; i + width <= count; i += width)
+        hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, in + i)))), d, out + i);
+    for (; i < count; ++i) out[i] = bf16_to_f32(in[i]);
+}
+
+inline void decode_f32(const std::byte* row, int64_t first, int64_t count, float* out) {
+    std::memcpy(out, reinterpret_cast<const float*>(row) + first, static_cast<size_t>(count) * sizeof(float));
+}
+
+// Decodes elements [first, first + count) of a row.
+using DecodeSpan = void (*)(const std::byte* row, int64_t first, int64_t count, float* out);
+
+inline DecodeSpan decoder_of(DType dtype) {
+    switch (dtype) {
+        case DType::f32:
+            return decode_f32;
+        case DType::f16:
+            return decode_f16;
+        case DType::bf16:
+            return decode_bf16;
+        case DType::q8_0:
+            return decode_blocks<format::BlockQ8_0, 32>;
+        case DType::q4_0:
+            return decode_blocks<format::BlockQ4_0, 32>;
+        case DType::q4_1:
+            return decode_blocks<format::BlockQ4_1, 32>;
+        case DType::q5_0:
+            return decode_blocks<format::BlockQ5_0, 32>;
+        case DType::q5_1:
+            return decode_blocks<format::BlockQ5_1, 32>;
+        case DType::q4_k:
+            return decode_blocks<format::BlockQ4_K, 256>;
+        case DType::q5_k:
+            return decode_blocks<format::BlockQ5_K, 256>;
+        case DType::q6_k:
+            return decode_blocks<format::BlockQ6_K, 256>;
+        case DType::i32:
+            break;
+    }
+    CHECK(false, "weights are not of this type");
+}
+
+}  // namespace tandem::cpu::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

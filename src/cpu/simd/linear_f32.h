@@ -1,0 +1,23 @@
+// What the SIMD versions of linear_f32.cpp share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/kernel.h"
+#include "cpu/simd/ranges.h"
+
+namespace tandem::cpu::simd {
+
+inline constexpr int64_t kTileOutputs = 32;
+inline constexpr int64_t kTileCols = 1024;  // a tile takes 128 KiB; six rows of x of that length stay in the L1 cache
+inline constexpr size_t kTileFloats = kTileOutputs * kTileCols;
+
+struct F32Product {
+    Input weight;
+    Input x;
+    const float* bias;  // may be null
+    Output out;
+};
+
+}  // namespace tandem::cpu::simd

@@ -1,0 +1,388 @@
+// Linear for q4_0 and q8_0 weights. Each row of x is rounded to 8 bits in blocks of 32 with a scale of their own, so
+// that a block of products is a sum of integers, multiplied with both scales at the end.
+//
+// A few rows of x: each row of weights is read once, as fast as memory gives it. Many rows: tiles of weights are
+// unpacked into the order of the arithmetic, so that a vector holds as many rows of weights as it has lanes and the
+// sums need no reduction; each tile is then used for all rows of x while it lies in the cache.
+#define HWY_WANT_AVX3_DL  // for its 8-bit dot product
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/simd/linear_int8.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+// clang-format off
+#include <hwy/highway.h>
+// clang-format on
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/float16.h"
+#include "cpu/kernel.h"
+#include "cpu/simd/int8_dot-inl.h"
+#include "cpu/simd/linear_int8.h"
+#include "graph/ops.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tandem::cpu::simd::HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
+
+// ---- Rounding x
+
+// d = max|x| / 127, q = x / d. `corrections` holds what takes the weights' offset off again: -offset times the sum of
+// q, in total or in the lanes of the vector that the block's products are summed in.
+void quantize_row(const float* x, const QuantizedRow& row, int64_t cols, int offset, int correction_lanes) {
+    const DF32 d;
+    const hn::Rebind<int8_t, DF32> d8;
+    const hn::Rebind<int16_t, DF32> d16;
+    const DI32 d32;
+    for (int64_t b = 0; b < cols / kBlock; ++b) {
+        const float* in = x + b * kBlock;
+        VF32 largest = hn::Zero(d);
+        for (int i = 0; i < kBlock; i += kLanes) largest = hn::Max(largest, hn::Abs(hn::LoadU(d, in + i)));
+        const float scale = hn::GetLane(hn::MaxOfLanes(d, largest)) / 127.0F;
+        const VF32 inverse = hn::Set(d, scale > 0.0F ? 1.0F / scale : 0.0F);
+        int32_t* corrections = row.corrections + b * correction_lanes;
+        alignas(64) int32_t q[kBlock];
+        for (int i = 0; i < kBlock; i += kLanes) {
+            const VI32 rounded = hn::NearestInt(hn::Mul(hn::LoadU(d, in + i), inverse));
+            hn::Store(rounded, d32, q + i);
+            hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, rounded)), d8, row.q + b * kBlock + i);
+        }
+        row.scales[b] = scale;
+        std::fill_n(corrections, correction_lanes, 0);
+        for (int i = 0; i < kBlock; ++i) corrections[i / 4 % correction_lanes] -= offset * q[i];
+    }
+}
+
+// ---- A few rows of x
+
+inline constexpr int kChunk = 16;  // blocks whose scales are converted at once
+inline constexpr int kCorrectionLanes = kLanes < 8 ? kLanes : 8;
+
+// scales[m][b] = scale of weight block b times that of block b of row m.
+template <class Weights, int kRows>
+HWY_INLINE void join_scales(const typename Weights::Block* blocks, int count, const QuantizedRow* x, int64_t first,
+                            float (&scales)[kRows][kChunk]) {
+    alignas(64) uint16_t halves[kChunk] = {};
+    for (int b = 0; b < count; ++b) halves[b] = blocks[b].d;
+    const DF32 d;
+    const hn::Rebind<hwy::float16_t, DF32> d16;
+    for (int b = 0; b < count; b += kLanes) {
+        const VF32 w = hn::PromoteTo(d, hn::Load(d16, reinterpret_cast<const hwy::float16_t*>(halves) + b));
+        for (int m = 0; m < kRows; ++m) hn::StoreU(hn::Mul(w, hn::LoadU(d, x[m].scales + first + b)), d, scales[m] + b);
+    }
+}
+
+// The scales of the one or two blocks of a vector, in the lanes of these blocks.
+HWY_INLINE VF32 spread_scales(const float* scales) {
+#if HWY_CAP_GE512
+    const hn::Half<DF32> half;
+    return hn::Combine(DF32(), hn::Set(half, scales[1]), hn::Set(half, scales[0]));
+#else
+    return hn::Set(DF32(), scales[0]);
+#endif
+}
+
+// Adds the products of the one or two blocks at `blocks` with those at `first` of each row.
+template <class Weights, int kRows>
+HWY_INLINE void add_blocks(const typename Weights::Block* blocks, const QuantizedRow* x, int64_t first,
+                           const float (&scales)[kRows][kChunk], int b, VF32 (&sums)[kRows]) {
+    const DI32 d32;
+    const DI8 d8;
+    VU8 w[kVectorsPerBlock];
+    for (int i = 0; i < kVectorsPerBlock; ++i) w[i] = Weights::load(blocks, i);
+    for (int m = 0; m < kRows; ++m) {
+        VI32 products = hn::Zero(d32);
+        if constexpr (Weights::kOffset > 0) products = hn::LoadU(d32, x[m].corrections + first * kCorrectionLanes);
+        for (int i = 0; i < kVectorsPerBlock; ++i) {
+            products = dot4<Weights::kOffset>(products, w[i], hn::LoadU(d8, x[m].q + first * kBlock + i * 4 * kLanes));
+        }
+        sums[m] = hn::MulAdd(hn::ConvertTo(DF32(), products), spread_scales(scales[m] + b), sums[m]);
+    }
+}
+
+// y[m] = w . x[m] for kRows rows of x
+template <class Weights, int kRows>
+HWY_INLINE void dot_rows(const typename Weights::Block* w, const QuantizedRow* x, int64_t blocks, float* y) {
+    using Block = typename Weights::Block;
+    const DF32 d;
+    VF32 sums[kRows];
+    for (VF32& sum : sums) sum = hn::Zero(d);
+    alignas(64) float scales[kRows][kChunk];
+    int64_t first = 0;
+    for (; first + kChunk <= blocks; first += kChunk) {
+        join_scales<Weights, kRows>(w + first, kChunk, x, first, scales);
+        for (int b = 0; b < kChunk; b += kBlocksPerVector)
+            add_blocks<Weights, kRows>(w + first + b, x, first + b, scales, b, sums);
+    }
+    const int rest = static_cast<int>(blocks - first);
+    if (rest > 0) join_scales<Weights, kRows>(w + first, rest, x, first, scales);
+    int b = 0;
+    for (; b + kBlocksPerVector <= rest; b += kBlocksPerVector)
+        add_blocks<Weights, kRows>(w + first + b, x, first + b, scales, b, sums);
+    if (b < rest) {  // one block where a vector takes two
+        const Block last[2] = {w[first + b], {}};
+        add_blocks<Weights, kRows>(last, x, first + b, scales, b, sums);
+    }
+    for (int m = 0; m < kRows; ++m) y[m] = hn::GetLane(hn::SumOfLanes(d, sums[m]));
+}
+
+template <class Weights, int kRows>
+void multiply_group(const Int8Product& p, const QuantizedRow* x, int64_t row, RowRange outputs) {
+    float y[kRows];
+    for (int64_t o = outputs.begin; o < outputs.end; ++o) {
+        const auto* w = reinterpret_cast<const typename Weights::Block*>(p.weight.row(o));
+        dot_rows<Weights, kRows>(w, x, p.weight.cols / kBlock, y);
+        for (int m = 0; m < kRows; ++m) p.out.f32(row + m)[o] = y[m] + (p.bias != nullptr ? p.bias[o] : 0.0F);
+    }
+}
+
+// Some outputs of all rows, four rows of x at a time.
+template <class Weights>
+void multiply_few(const Int8Product& p, RowRange outputs) {
+    QuantizedRow x[4];
+    for (int64_t row = 0; row < p.rows;) {
+        const int64_t count = std::min<int64_t>(p.rows - row, 4);
+        for (int64_t m = 0; m < count; ++m) x[m] = p.x.row(row + m);
+        if (count == 1) multiply_group<Weights, 1>(p, x, row, outputs);
+        if (count == 2) multiply_group<Weights, 2>(p, x, row, outputs);
+        if (count == 3) multiply_group<Weights, 3>(p, x, row, outputs);
+        if (count == 4) multiply_group<Weights, 4>(p, x, row, outputs);
+        row += count;
+    }
+}
+
+// ---- Many rows of x
+
+inline constexpr int kTileOutputs = kTilePanels * kLanes;  // a panel is as many rows of weights as there are lanes
+#if HWY_CAP_GE512
+inline constexpr int kPanelsAtOnce = 2;  // 32 registers: 12 sums of integers, 12 of floats
+inline constexpr int kRowsAtOnce = 6;
+#else
+inline constexpr int kPanelsAtOnce = 1;  // 16 registers: 4 and 4
+inline constexpr int kRowsAtOnce = 4;
+#endif
+
+// A panel: bytes [block][8][lane][4], four neighbouring elements of each row of weights side by side, and scales
+// [block][lane].
+struct Panel {
+    uint8_t* q;
+    float* scales;
+};
+
+HWY_INLINE Panel panel_of(std::byte* tile, int index) {
+    constexpr size_t kBytes = static_cast<size_t>(kLanes) * kTileBlocks * kBlock;
+    return {reinterpret_cast<uint8_t*>(tile) + static_cast<size_t>(index) * kBytes,
+            reinterpret_cast<float*>(tile + kTilePanels * kBytes) + static_cast<size_t>(index) * kLanes * kTileBlocks};
+}
+
+// Unpacks `count` blocks of one row of weights into lane `lane` of its panel.
+template <class Weights>
+void pack_row(const typename Weights::Block* blocks, int count, const Panel& panel, int lane) {
+    using Block = typename Weights::Block;
+    const DU8 d;
+    alignas(64) uint32_t unpacked[kBlocksPerVector * kBlock / 4];
+    for (int b = 0; b < count; b += kBlocksPerVector) {
+        Block pair[2];
+        const Block* from = blocks + b;
+        if (b + kBlocksPerVector > count) {  // one block where a vector takes two
+            pair[0] = blocks[b];
+            from = pair;
+        }
+        for (int i = 0; i < kVectorsPerBlock; ++i)
+            hn::Store(Weights::load(from, i), d, reinterpret_cast<uint8_t*>(unpacked) + i * 4 * kLanes);
+        for (int s = 0; s < kBlocksPerVector && b + s < count; ++s) {
+            panel.scales[(b + s) * kLanes + lane] = f16_to_f32(blocks[b + s].d);
+            uint8_t* to = panel.q + static_cast<size_t>((b + s) * 8 * kLanes + lane) * 4;
+            for (int j = 0; j < 8; ++j) std::memcpy(to + j * kLanes * 4, unpacked + s * 8 + j, 4);
+        }
+    }
+}
+
+// y[m][lanes of the panels] += products of kRows rows of x with the panels' rows over blocks [first, first + count)
+template <class Weights, int kRows>
+HWY_INLINE void multiply_panels(const Panel* panels, const QuantizedRow* x, int64_t first, int count,
+                                VF32 (&y)[kRows][kPanelsAtOnce]) {
+    const DI32 d32;
+    const DF32 d;
+    for (int b = 0; b < count; ++b) {
+        VI32 products[kRows][kPanelsAtOnce];
+        for (int m = 0; m < kRows; ++m) {
+            const VI32 start = Weights::kOffset > 0 ? hn::Set(d32, x[m].corrections[first + b]) : hn::Zero(d32);
+            for (int n = 0; n < kPanelsAtOnce; ++n) products[m][n] = start;
+        }
+        for (int j = 0; j < 8; ++j) {
+            VU8 w[kPanelsAtOnce];
+            for (int n = 0; n < kPanelsAtOnce; ++n)
+                w[n] = hn::Load(DU8(), panels[n].q + static_cast<size_t>((b * 8 + j) * kLanes) * 4);
+            for (int m = 0; m < kRows; ++m) {
+                int32_t four;
+                std::memcpy(&four, x[m].q + (first + b) * kBlock + 4 * j, 4);
+                const VI8 x4 = hn::BitCast(DI8(), hn::Set(d32, four));
+                for (int n = 0; n < kPanelsAtOnce; ++n)
+                    products[m][n] = dot4<Weights::kOffset>(products[m][n], w[n], x4);
+            }
+        }
+        for (int n = 0; n < kPanelsAtOnce; ++n) {
+            const VF32 w_scale = hn::Load(d, panels[n].scales + b * kLanes);
+            for (int m = 0; m < kRows; ++m) {
+                const VF32 scale = hn::Mul(w_scale, hn::Set(d, x[m].scales[first + b]));
+                y[m][n] = hn::MulAdd(hn::ConvertTo(d, products[m][n]), scale, y[m][n]);
+            }
+        }
+    }
+}
+
+// What a tile of weights is multiplied with: blocks [first, first + count) and outputs from `output` on.
+struct TilePlace {
+    int64_t first;
+    int count;
+    int64_t output;
+};
+
+// The products of one group of rows with kPanelsAtOnce panels, stored or added to what earlier blocks gave.
+template <class Weights, int kRows>
+void multiply_tile_rows(const Int8Product& p, const Panel* panels, const TilePlace& at, int64_t row) {
+    const DF32 d;
+    QuantizedRow x[kRows];
+    VF32 y[kRows][kPanelsAtOnce];
+    for (int m = 0; m < kRows; ++m) {
+        x[m] = p.x.row(row + m);
+        for (int n = 0; n < kPanelsAtOnce; ++n) y[m][n] = hn::Zero(d);
+    }
+    multiply_panels<Weights, kRows>(panels, x, at.first, at.count, y);
+    for (int m = 0; m < kRows; ++m) {
+        for (int n = 0; n < kPanelsAtOnce; ++n) {
+            const int64_t output = at.output + n * kLanes;
+            const auto lanes = static_cast<size_t>(std::clamp<int64_t>(p.out.cols - output, 0, kLanes));
+            float* to = p.out.f32(row + m) + output;
+            alignas(64) float sums[kLanes];
+            hn::Store(y[m][n], d, sums);
+            for (size_t i = 0; i < lanes; ++i) {
+                const float bias = p.bias != nullptr ? p.bias[output + static_cast<int64_t>(i)] : 0.0F;
+                to[i] = sums[i] + (at.first == 0 ? bias : to[i]);
+            }
+        }
+    }
+}
+
+template <class Weights>
+void multiply_tile(const Int8Product& p, std::byte* tile, const TilePlace& at) {
+    const int outputs = static_cast<int>(std::min<int64_t>(p.out.cols - at.output, kTileOutputs));
+    for (int o = 0; o < outputs; ++o) {
+        const auto* blocks = reinterpret_cast<const typename Weights::Block*>(p.weight.row(at.output + o)) + at.first;
+        pack_row<Weights>(blocks, at.count, panel_of(tile, o / kLanes), o % kLanes);
+    }
+    for (int64_t row = 0; row < p.rows;) {
+        const int64_t left = p.rows - row;
+        for (int n = 0; n * kLanes < outputs; n += kPanelsAtOnce) {
+            Panel panels[kPanelsAtOnce];
+            for (int i = 0; i < kPanelsAtOnce; ++i) panels[i] = panel_of(tile, n + i);
+            const TilePlace here{at.first, at.count, at.output + n * kLanes};
+            if (left >= kRowsAtOnce) {
+                multiply_tile_rows<Weights, kRowsAtOnce>(p, panels, here, row);
+            } else if (left >= 2) {
+                multiply_tile_rows<Weights, 2>(p, panels, here, row);
+            } else {
+                multiply_tile_rows<Weights, 1>(p, panels, here, row);
+            }
+        }
+        row += left >= kRowsAtOnce ? kRowsAtOnce : std::min<int64_t>(left, 2);
+    }
+}
+
+// Some tiles of outputs, for all rows.
+template <class Weights>
+void multiply_many(const Int8Product& p, std::byte* tile, RowRange tiles) {
+    const int64_t blocks = p.weight.cols / kBlock;
+    for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+        for (int64_t first = 0; first < blocks; first += kTileBlocks) {
+            const auto count = static_cast<int>(std::min<int64_t>(blocks - first, kTileBlocks));
+            multiply_tile<Weights>(p, tile, {first, count, t * kTileOutputs});
+        }
+    }
+}
+
+void quantize(const Input& x, const Int8Kernels& kernels, bool many, const QuantizedRows& rows, RowRange range) {
+    for (int64_t r = range.begin; r < range.end; ++r)
+        quantize_row(x.f32(r), rows.row(r), x.cols, kernels.offset, many ? 1 : kCorrectionLanes);
+}
+
+template <class Weights>
+inline constexpr Int8Kernels kKernels = {.offset = Weights::kOffset,
+                                         .tile_outputs = kTileOutputs,
+                                         .quantize = quantize,
+                                         .multiply_few = multiply_few<Weights>,
+                                         .multiply_many = multiply_many<Weights>};
+
+const Int8Kernels* kernels_for(DType weight) {
+    if (weight == DType::q4_0) return &kKernels<WeightsQ4_0>;
+    if (weight == DType::q8_0) return &kKernels<WeightsQ8_0>;
+    return nullptr;
+}
+
+#else  // one lane is less than four bytes: left to the reference
+
+const Int8Kernels* kernels_for(DType /*weight*/) {
+    return nullptr;
+}
+
+#endif
+
+}  // namespace tandem::cpu::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tandem::cpu::simd {
+
+namespace {
+
+HWY_EXPORT(kernels_for);
+
+constexpr int64_t kManyRows = 8;  // from here on it pays to unpack tiles
+
+bool supports(const op::Linear& /*op*/, graph::InputTypes inputs) {
+    return HWY_DYNAMIC_DISPATCH(kernels_for)(inputs[0].dtype) != nullptr;
+}
+
+size_t scratch_bytes(const op::Linear& /*op*/, const NodePlan& plan) {
+    const int64_t rows = plan.inputs[1].rows(plan.limits);
+    return QuantizedRows::size_bytes(rows, plan.inputs[1].cols()) + static_cast<size_t>(plan.threads) * kTileBytes;
+}
+
+void linear(const op::Linear& /*op*/, const Args& args) {
+    const Input& weight = args.in[0];
+    const Input& x = args.in[1];
+    const Int8Kernels& kernels = *HWY_DYNAMIC_DISPATCH(kernels_for)(weight.dtype);
+    const bool many = x.rows >= kManyRows;
+    const QuantizedRows rows(args.step.scratch.data(), x.cols);
+    args.step.for_each_range(x.rows, std::max<int64_t>(1, 16384 / x.cols), [&](int64_t begin, int64_t end, int) {
+        kernels.quantize(x, kernels, many, rows, {begin, end});
+    });
+
+    const Int8Product product{.weight = weight,
+                              .x = rows,
+                              .rows = x.rows,
+                              .bias = args.in.size() > 2 ? args.in[2].f32() : nullptr,
+                              .out = args.out};
+    if (many) {
+        std::byte* scratch = args.step.scratch.data() + QuantizedRows::size_bytes(x.rows, x.cols);
+        const int64_t tiles = (weight.rows + kernels.tile_outputs - 1) / kernels.tile_outputs;
+        args.step.for_each_range(tiles, 1, [&](int64_t begin, int64_t end, int thread) {
+            kernels.multiply_many(product, scratch + static_cast<size_t>(thread) * kTileBytes, {begin, end});
+        });
+    } else {
+        const int64_t grain = kPieceBytes / static_cast<int64_t>(row_bytes(weight.dtype, weight.cols)) + 1;
+        args.step.for_each_range(weight.rows, grain, [&](int64_t begin, int64_t end, int) {
+            kernels.multiply_few(product, {begin, end});
+        });
+    }
+}
+
+const Registration<op::Linear> kInt8{FastKernel<op::Linear>{linear, supports, scratch_bytes}};
+
+}  // namespace
+
+}  // namespace tandem::cpu::simd
+#endif
