@@ -98,7 +98,7 @@ std::vector<int> read_gguf_windows(Settings& s, int layers, int usual_period) {
     if (!s.is_list(pattern_key)) {
         return periodic_windows(layers, static_cast<int>(s.real(pattern_key, {0, kMaxLayers}, usual_period)), window);
     }
-    const std::vector<bool> sliding = s.flags(pattern_key);
+    const std::vector<bool> sliding = s.flags(pattern_key.gguf);
     if (sliding.size() < everything.size()) {
         s.reject(fmt::format("the pattern of windows has {} entries for {} layers", sliding.size(), layers));
         return everything;
@@ -112,7 +112,7 @@ std::optional<std::vector<int>> read_layer_types(Settings& s, int layers, int wi
     const Key key{"", "layer_types"};
     if (!s.has_value(key)) return std::nullopt;
     std::vector<int> windows(static_cast<size_t>(layers), 0);
-    const std::vector<std::string> types = s.texts(key);
+    const std::vector<std::string> types = s.texts(key.hf);
     if (types.size() != windows.size()) {
         s.reject(fmt::format("'layer_types' has {} entries for {} layers", types.size(), layers));
         return windows;

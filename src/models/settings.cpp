@@ -129,41 +129,29 @@ bool Settings::is_list(const Key& key) const {
     return is_gguf() ? find_gguf(key.gguf)->as_array().has_value() : find_json(key.hf)->is_array();
 }
 
-std::vector<std::string> Settings::texts(const Key& key) {
+std::vector<std::string> Settings::texts(std::string_view hf) {
+    const Key key{"", hf};
     std::vector<std::string> list;
     bool good = is_list(key);
-    if (good && is_gguf()) {
-        for (const format::GgufValue& element : *find_gguf(key.gguf)->as_array()) {
-            const auto text = element.as_string();
-            good = good && text;
-            list.emplace_back(text.value_or(""));
-        }
-    } else if (good) {
-        for (const json& element : *find_json(key.hf)) {
-            good = good && element.is_string();
-            list.push_back(element.is_string() ? element.get<std::string>() : "");
-        }
+    for (const json& element : good ? *find_json(hf) : json::array()) {
+        good = good && element.is_string();
+        list.push_back(element.is_string() ? element.get<std::string>() : "");
     }
     if (!good) reject(fmt::format("{} is not a list of texts", describe(key)));
     return list;
 }
 
-std::vector<bool> Settings::flags(const Key& key) {
+std::vector<bool> Settings::flags(std::string_view gguf) {
+    const Key key{gguf, ""};
     std::vector<bool> list;
     bool good = is_list(key);
-    if (good && is_gguf()) {
-        for (const format::GgufValue& element : *find_gguf(key.gguf)->as_array()) {
-            // Written as booleans or as numbers, by different converters.
-            const auto number = element.as_int();
-            const auto boolean = element.as_bool();
-            good = good && (number || boolean);
-            list.push_back(boolean ? *boolean : number.value_or(0) != 0);
-        }
-    } else if (good) {
-        for (const json& element : *find_json(key.hf)) {
-            good = good && element.is_boolean();
-            list.push_back(element.is_boolean() && element.get<bool>());
-        }
+    const format::GgufArray array = good ? *find_gguf(gguf)->as_array() : format::GgufArray{};
+    for (const format::GgufValue& element : array) {
+        // Written as booleans or as numbers, by different converters.
+        const auto number = element.as_int();
+        const auto boolean = element.as_bool();
+        good = good && (number || boolean);
+        list.push_back(boolean ? *boolean : number.value_or(0) != 0);
     }
     if (!good) reject(fmt::format("{} is not a list of true and false", describe(key)));
     return list;

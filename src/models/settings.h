@@ -44,10 +44,10 @@ class Settings {
     bool flag(const Key& key, bool fallback);
     std::string text(const Key& key, std::string_view fallback);
 
-    // Of a list; empty when there is none.
+    // A list of config.json, a list of a GGUF file: that there is none is a problem too.
     bool is_list(const Key& key) const;
-    std::vector<std::string> texts(const Key& key);
-    std::vector<bool> flags(const Key& key);
+    std::vector<std::string> texts(std::string_view hf);
+    std::vector<bool> flags(std::string_view gguf);
 
     // Notes a problem of the caller's finding, under the checkpoint's name.
     void reject(std::string_view problem);
