@@ -202,9 +202,8 @@ Result<Interpreter::Flow> Interpreter::execute(const FilterBlock& node) {
     auto [text, flow] = TRY(capture(node.body));
     if (flow != Flow::normal) return flow;
     Value value = TRY(apply_filters(node.filters, text));
-    TextBuilder out(rt_);
-    TRY(append_str(out, value));
-    TRY(write(out.take()));
+    if (!value.is(Kind::string)) return fail("a filter block must give a string, not {}", type_name(value));
+    TRY(write(value.text()));
     return Flow::normal;
 }
 

@@ -85,8 +85,9 @@ struct Keyed {
     Value item;
 };
 
-// Whether a comes before b by their keys.
-Result<bool> before(Runtime& rt, const std::vector<Value>& a, const std::vector<Value>& b) {
+// Whether a comes before b: by its one key, or by the first of several that differs.
+Result<bool> before(Runtime& rt, const std::vector<Value>& a, const std::vector<Value>& b, bool one_key) {
+    if (one_key) return compare(rt, CompareOp::less, a[0], b[0]);
     for (size_t i = 0; i < a.size(); i++) {
         if (TRY(equal(rt, a[i], b[i]))) continue;
         return compare(rt, CompareOp::less, a[i], b[i]);
@@ -95,11 +96,11 @@ Result<bool> before(Runtime& rt, const std::vector<Value>& a, const std::vector<
 }
 
 // Stable, also in reverse; the first failing comparison is the result.
-Result<std::vector<Value>> sorted(Runtime& rt, std::vector<Keyed> items, bool reverse) {
+Result<std::vector<Value>> sorted(Runtime& rt, std::vector<Keyed> items, bool reverse, bool one_key) {
     std::optional<Error> error;
     std::stable_sort(items.begin(), items.end(), [&](const Keyed& a, const Keyed& b) {
         if (error) return false;
-        Result<bool> r = reverse ? before(rt, b.keys, a.keys) : before(rt, a.keys, b.keys);
+        Result<bool> r = reverse ? before(rt, b.keys, a.keys, one_key) : before(rt, a.keys, b.keys, one_key);
         if (!r) error = std::move(r).error();
         return r && *r;
     });
@@ -123,7 +124,7 @@ Result<Value> sort(const Call& call) {
         }
         items.push_back(std::move(keyed));
     }
-    return call.rt.list(TRY(sorted(call.rt, std::move(items), reverse)));
+    return call.rt.list(TRY(sorted(call.rt, std::move(items), reverse, false)));
 }
 
 Result<Value> dictsort(const Call& call) {
@@ -138,7 +139,7 @@ Result<Value> dictsort(const Call& call) {
         Value sort_key = TRY(fold_case(call.rt, by == "key" ? key : value, case_sensitive));
         items.push_back({.keys = {std::move(sort_key)}, .item = TRY(call.rt.tuple({key, value}))});
     }
-    return call.rt.list(TRY(sorted(call.rt, std::move(items), reverse)));
+    return call.rt.list(TRY(sorted(call.rt, std::move(items), reverse, true)));
 }
 
 Result<Value> groupby(const Call& call) {
@@ -149,7 +150,7 @@ Result<Value> groupby(const Call& call) {
         Value key = TRY(path.follow(call.rt, v, call.param[1]));
         items.push_back({.keys = {TRY(fold_case(call.rt, key, case_sensitive))}, .item = v});
     }
-    std::vector<Value> in_order = TRY(sorted(call.rt, std::move(items), false));
+    std::vector<Value> in_order = TRY(sorted(call.rt, std::move(items), false, true));
     std::vector<Value> groups;
     for (size_t i = 0; i < in_order.size();) {
         Value grouper = TRY(path.follow(call.rt, in_order[i], call.param[1]));

@@ -87,7 +87,7 @@ Pieces split_on_space(std::string_view text, int64_t max) {
     text = utf8::trim_left(text);
     while (!text.empty()) {
         if (max >= 0 && static_cast<int64_t>(pieces.size()) >= max) {
-            pieces.push_back(utf8::trim_right(text));
+            pieces.push_back(text);
             break;
         }
         size_t end = 0;
@@ -107,7 +107,7 @@ Pieces rsplit_on_space(std::string_view text, int64_t max) {
     text = utf8::trim_right(text);
     while (!text.empty()) {
         if (max >= 0 && static_cast<int64_t>(pieces.size()) >= max) {
-            pieces.push_back(utf8::trim_left(text));
+            pieces.push_back(text);
             break;
         }
         size_t word = 0;  // where the last word starts
@@ -320,6 +320,9 @@ Result<Value> upper(const Call& call) {
 }
 Result<Value> lower(const Call& call) {
     return map_chars(call, utf8::append_lower);
+}
+Result<Value> casefold(const Call& call) {
+    return map_chars(call, utf8::append_folded);
 }
 Result<Value> swapcase(const Call& call) {
     return map_chars(call, [](std::string& out, char32_t c) {
@@ -549,7 +552,7 @@ Result<Value> expandtabs(const Call& call) {
 
 constexpr auto kMethods = std::to_array<Native>({
     {"capitalize", capitalize},
-    {"casefold", lower},
+    {"casefold", casefold},
     {"center", center, {"/width", "/fillchar"}, 1},
     {"count", count, {"/sub", "/start", "/end"}, 1},
     {"endswith", endswith, {"/suffix", "/start", "/end"}, 1},

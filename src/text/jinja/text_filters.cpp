@@ -147,7 +147,6 @@ Result<Value> indent(const Call& call) {
 }
 
 Result<Value> truncate(const Call& call) {
-    if (call.self.is(Kind::undefined)) return call.self;
     int64_t width = TRY(integer_argument(call.param[0], 255));
     bool kill_words = truth_argument(call.param[1], false);
     std::string_view end = call.param[2] ? TRY(string_argument(*call.param[2])) : std::string_view("...");
@@ -156,9 +155,9 @@ Result<Value> truncate(const Call& call) {
     auto end_length = static_cast<int64_t>(utf8::length(end));
     if (width < end_length) return fail("truncate: expected length >= {}, got {}", end_length, width);
     if (leeway < 0) return fail("truncate: expected leeway >= 0, got {}", leeway);
-    std::string_view text = TRY(string_argument(call.self));
-    auto count = static_cast<int64_t>(utf8::length(text));
+    int64_t count = TRY(length(call.self));
     if (count <= width || count - width <= leeway) return call.self;
+    std::string_view text = TRY(string_argument(call.self));
     std::string_view cut = text.substr(0, utf8::offset(text, static_cast<size_t>(width - end_length)));
     if (!kill_words) cut = cut.substr(0, std::min(cut.rfind(' '), cut.size()));
     return call.rt.string(std::string(cut) + std::string(end), call.self.is_safe());

@@ -167,6 +167,14 @@ void append_lower(std::string& out, char32_t c) {
     append(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
 }
 
+void append_folded(std::string& out, char32_t c) {
+    if (c == 0xDF) {
+        out += "ss";
+        return;
+    }
+    append_lower(out, c);
+}
+
 void append_title(std::string& out, char32_t c) {
     if (c == 0xDF) {
         out += "Ss";

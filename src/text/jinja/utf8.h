@@ -32,6 +32,7 @@ bool is_printable(char32_t c);
 // Case mapping of whole characters: some become two.
 void append_upper(std::string& out, char32_t c);
 void append_lower(std::string& out, char32_t c);
+void append_folded(std::string& out, char32_t c);
 void append_title(std::string& out, char32_t c);
 
 // As std::string_view::find, but in linear time also for the worst text and needle.
