@@ -10,6 +10,10 @@
 #include "base/result.h"
 #include "text/jinja/limits.h"
 
+namespace tandem::format {
+class Checkpoint;
+}
+
 namespace tandem::text {
 
 namespace jinja {
@@ -44,5 +48,10 @@ class ChatTemplate {
 
     std::shared_ptr<const jinja::Program> program_;
 };
+
+// The model's own template: tokenizer.chat_template of a GGUF file; chat_template.jinja, chat_template.json or
+// tokenizer_config.json of a Hugging Face directory, the one named "default" where there are several. Nothing where the
+// model has none.
+Result<std::optional<ChatTemplate>> load_chat_template(const format::Checkpoint& checkpoint);
 
 }  // namespace tandem::text
