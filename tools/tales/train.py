@@ -23,6 +23,7 @@ import tokens
 START = time.monotonic()
 LENGTH = 512
 WINDOW = 128
+PATTERN = 6  # one layer in six sees everything, as in every Gemma 3: some readers of GGUF know no other pattern
 ROWS_PER_SHARD = 1024
 PROMPT_WEIGHT = 0.1
 PEAK_RATE = 2e-3
@@ -88,9 +89,9 @@ class ShardStream:
 def build_model(end_of_turn):
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-    layer_types = (["sliding_attention"] * 3 + ["full_attention"]) * 2
+    layer_types = (["sliding_attention"] * (PATTERN - 1) + ["full_attention"]) * 2
     config = Gemma3TextConfig(
-        vocab_size=tokens.VOCAB, hidden_size=256, intermediate_size=1024, num_hidden_layers=len(layer_types),
+        vocab_size=tokens.VOCAB, hidden_size=256, intermediate_size=512, num_hidden_layers=len(layer_types),
         num_attention_heads=4, num_key_value_heads=2, head_dim=64, query_pre_attn_scalar=64, sliding_window=WINDOW,
         layer_types=layer_types, max_position_embeddings=1024, rms_norm_eps=1e-6, hidden_activation="gelu_pytorch_tanh",
         rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 1e6},
@@ -264,7 +265,7 @@ def patch_config(path):
     # layer_types is what counts; readers that look at the older number must find the same pattern.
     with open(path) as file:
         config = json.load(file)
-    config["_sliding_window_pattern"] = 4
+    config["_sliding_window_pattern"] = PATTERN
     with open(path, "w") as file:
         json.dump(config, file, indent=2)
 
