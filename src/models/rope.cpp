@@ -60,9 +60,15 @@ std::vector<float> read_divisors(Settings& s, int rope_dim) {
 }
 
 void read_gguf_scaling(Settings& s, int context_length, RopeSettings& rope) {
-    rope.factor = s.real({"rope.scaling.factor", ""}, {0, 1e6}, s.real({"rope.scale_linear", ""}, {0, 1e6}, 0));
+    rope.factor = s.real({"rope.scaling.factor", ""}, {0, kFactorRange.most},
+                         s.real({"rope.scale_linear", ""}, {0, kFactorRange.most}, 0));
     // A file that names a factor and no type means linear scaling; factor 0 is the old way to say none.
     rope.scaling = parse_scaling(s, s.text({"rope.scaling.type", ""}, rope.factor == 0 ? "none" : "linear"));
+    if (rope.scaling == Scaling::llama3) s.reject("a GGUF file says llama3 scaling by rope_freqs.weight, not by name");
+    if (rope.factor > 0 && rope.factor < kFactorRange.least) {
+        s.reject(
+            fmt::format("the factor of rope scaling is {}, expected at least {}", rope.factor, kFactorRange.least));
+    }
     if (rope.factor == 0) rope.factor = 1;
     if (rope.scaling != Scaling::yarn) return;
     rope.original_context = s.real({"rope.scaling.original_context_length", ""}, kContextRange, context_length);
