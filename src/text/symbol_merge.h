@@ -34,13 +34,12 @@ template <typename Find>
 void merge_symbols(ModelScratch& scratch, size_t begin, size_t end, Find find) {
     auto& symbols = scratch.symbols;
     auto& queue = scratch.queue;
-    const auto later = [](const MergeCandidate& a, const MergeCandidate& b) {
-        return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-    };
+    const auto later = [](const MergeCandidate& a, const MergeCandidate& b) { return a.order > b.order; };
     const auto candidate = [&](int32_t left, int32_t right) -> std::optional<MergeCandidate> {
         const std::optional<Merge> merge = find(symbols[left], symbols[right]);
         if (!merge) return std::nullopt;
-        return MergeCandidate{merge->rank, left, merge->id, symbols[left].size + symbols[right].size};
+        const uint64_t order = uint64_t{merge->rank} << 32 | static_cast<uint32_t>(left);
+        return MergeCandidate{order, merge->id, symbols[left].size + symbols[right].size};
     };
     const auto add = [&](int32_t left, int32_t right) {
         if (left < 0 || right < 0) return;
@@ -61,7 +60,8 @@ void merge_symbols(ModelScratch& scratch, size_t begin, size_t end, Find find) {
         std::pop_heap(queue.begin(), queue.end(), later);
         const MergeCandidate best = queue.back();
         queue.pop_back();
-        Symbol& left = symbols[best.left];
+        const int32_t index = best.left();
+        Symbol& left = symbols[index];
         if (left.size == 0 || left.next < 0) continue;
         Symbol& right = symbols[left.next];
         if (left.size + right.size != best.size) continue;
@@ -69,9 +69,9 @@ void merge_symbols(ModelScratch& scratch, size_t begin, size_t end, Find find) {
         left.id = best.id;
         left.next = right.next;
         right.size = 0;
-        if (left.next >= 0) symbols[left.next].prev = best.left;
-        add(left.prev, best.left);
-        add(best.left, left.next);
+        if (left.next >= 0) symbols[left.next].prev = index;
+        add(left.prev, index);
+        add(index, left.next);
     }
 }
 

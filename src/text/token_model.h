@@ -21,10 +21,11 @@ struct Symbol {
 };
 
 struct MergeCandidate {
-    uint32_t rank;  // the lowest merges first, of equal ones the leftmost
-    int32_t left;
+    uint64_t order;  // the rank, then the index of the left symbol: the lowest merges first
     TokenId id;
     uint32_t size;  // of both symbols, when it was found: another size tells that it is out of date
+
+    int32_t left() const { return static_cast<int32_t>(order & 0xFFFFFFFFU); }
 };
 
 // Buffers that one encode() reuses from piece to piece.
