@@ -14,6 +14,10 @@ namespace tandem::format {
 class Checkpoint;
 }
 
+namespace tandem::format {
+class Checkpoint;
+}
+
 namespace tandem::text {
 
 namespace jinja {
@@ -37,17 +41,25 @@ struct ChatInput {
 class ChatTemplate {
   public:
     static Result<ChatTemplate> parse(std::string source);
+    // Some models have a second template for conversations with tools.
+    static Result<ChatTemplate> parse(std::string source, std::string source_for_tools);
 
     // Errors are one line: "chat template, line 12: ...". What the template passes to raise_exception is in there.
     Result<std::string> render(const ChatInput& input, const jinja::Limits& limits = {}) const;
 
+    // Of the template for conversations without tools.
     const std::string& source() const;
 
   private:
-    explicit ChatTemplate(std::shared_ptr<const jinja::Program> program);
+    ChatTemplate() = default;
 
     std::shared_ptr<const jinja::Program> program_;
+    std::shared_ptr<const jinja::Program> program_for_tools_;  // the same one for most models
 };
+
+// The template a model brings: tokenizer.chat_template in GGUF metadata; chat_template.jinja, chat_template.json or
+// tokenizer_config.json in a Hugging Face directory. Nothing if it has none.
+Result<std::optional<ChatTemplate>> load_chat_template(const format::Checkpoint& checkpoint);
 
 // The model's own template: tokenizer.chat_template of a GGUF file; chat_template.jinja, chat_template.json or
 // tokenizer_config.json of a Hugging Face directory, the one named "default" where there are several. Nothing where the
