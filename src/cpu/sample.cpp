@@ -22,21 +22,28 @@ struct Candidate {
     double probability;  // relative to that of the largest
 };
 
-// A token's count is taken once, at its first place in the sorted history.
-void apply_penalties(std::span<float> logits, const device::SamplingRow& row) {
+void apply_penalties(std::span<float> logits, const device::SamplingRow& row, std::span<int32_t> counts) {
     const device::SamplingParams& params = *row.params;
-    std::vector<int32_t> seen(row.history.begin(), row.history.end());
-    std::sort(seen.begin(), seen.end());
-    for (auto first = seen.begin(); first != seen.end();) {
-        const auto last = std::upper_bound(first, seen.end(), *first);
-        if (*first >= 0 && static_cast<size_t>(*first) < logits.size()) {
-            float& logit = logits[static_cast<size_t>(*first)];
-            const auto count = static_cast<float>(last - first);
-            logit = logit > 0.0F ? logit / params.repetition_penalty : logit * params.repetition_penalty;
-            logit -= params.presence_penalty + count * params.frequency_penalty;
-        }
-        first = last;
+    const auto exists = [&](int32_t token) { return token >= 0 && static_cast<size_t>(token) < logits.size(); };
+    for (int32_t token : row.history) {
+        if (exists(token)) counts[static_cast<size_t>(token)] = 0;
     }
+    for (int32_t token : row.history) {
+        if (exists(token)) ++counts[static_cast<size_t>(token)];
+    }
+    for (int32_t token : row.history) {
+        if (!exists(token) || counts[static_cast<size_t>(token)] == 0) continue;  // not one of ours, or done
+        float& logit = logits[static_cast<size_t>(token)];
+        const auto count = static_cast<float>(counts[static_cast<size_t>(token)]);
+        logit = logit > 0.0F ? logit / params.repetition_penalty : logit * params.repetition_penalty;
+        logit -= params.presence_penalty + count * params.frequency_penalty;
+        counts[static_cast<size_t>(token)] = 0;
+    }
+}
+
+// Differences of logits must be numbers, so infinity becomes the largest finite one and NaN minus infinity.
+float make_comparable(float logit) {
+    return std::isnan(logit) ? -kInfinity : std::min(logit, std::numeric_limits<float>::max());
 }
 
 // Most likely first; the lower token id first among equals.
@@ -96,16 +103,12 @@ const Registration<op::Sample> kReference{sample};
 
 }  // namespace
 
-void adjust_logits(std::span<float> logits, const device::SamplingRow& row) {
+void adjust_logits(std::span<float> logits, const device::SamplingRow& row, std::span<int32_t> counts) {
     const device::SamplingParams& params = *row.params;
     if (params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F || params.frequency_penalty != 0.0F)
-        apply_penalties(logits, row);
+        apply_penalties(logits, row, counts);
     for (const auto& [token, bias] : params.logit_bias) {
         if (token >= 0 && static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
-    }
-    // Differences of logits must be numbers, so infinity becomes the largest finite one.
-    for (float& logit : logits) {
-        logit = std::isnan(logit) ? -kInfinity : std::min(logit, std::numeric_limits<float>::max());
     }
 }
 
@@ -116,7 +119,9 @@ float gumbel_noise(const device::SamplingRow& row, int32_t token) {
 int32_t sample_row(std::span<const float> logits, const device::SamplingRow& row) {
     const device::SamplingParams& params = *row.params;
     std::vector<float> adjusted(logits.begin(), logits.end());
-    adjust_logits(adjusted, row);
+    std::vector<int32_t> counts(logits.size());
+    adjust_logits(adjusted, row, counts);
+    for (float& logit : adjusted) logit = make_comparable(logit);
     const auto largest = std::max_element(adjusted.begin(), adjusted.end());  // the first of equals
     const bool greedy = !(params.temperature > 0.0F) || *largest == -kInfinity;
     if (greedy) return static_cast<int32_t>(largest - adjusted.begin());
