@@ -42,7 +42,18 @@ struct ThreadPool::Shared {
     int64_t count = 0;
     int64_t grain = 1;
     std::atomic<int64_t> next{0};
-    std::atomic<int> busy{0};  // workers that have not left the loop under way
+    // Open while there may be pieces left, with the number of workers inside. Only who is inside is waited for: on a
+    // busy machine a worker may get its turn long after the others have done all there was.
+    static constexpr uint32_t kOpen = 1U << 31;
+    std::atomic<uint32_t> gate{0};
+
+    bool enter() {
+        uint32_t state = gate.load(std::memory_order_relaxed);
+        while ((state & kOpen) != 0) {
+            if (gate.compare_exchange_weak(state, state + 1, std::memory_order_acquire)) return true;
+        }
+        return false;
+    }
 
     void take_pieces(int thread) {
         for (;;) {
@@ -62,8 +73,9 @@ struct ThreadPool::Shared {
             }
             seen = generation.load(std::memory_order_acquire);
             if (stop.load()) return;
+            if (!enter()) continue;
             take_pieces(thread);
-            busy.fetch_sub(1, std::memory_order_release);
+            gate.fetch_sub(1, std::memory_order_release);
         }
     }
 
@@ -105,10 +117,11 @@ void ThreadPool::for_each_range(int64_t count, int64_t grain, const std::functio
     s.count = count;
     s.grain = grain;
     s.next.store(0, std::memory_order_relaxed);
-    s.busy.store(static_cast<int>(s.workers.size()), std::memory_order_relaxed);
+    s.gate.store(Shared::kOpen, std::memory_order_release);
     s.announce();
     s.take_pieces(0);
-    for (int spins = 0; s.busy.load(std::memory_order_acquire) > 0; ++spins) {
+    s.gate.fetch_and(~Shared::kOpen, std::memory_order_relaxed);
+    for (int spins = 0; s.gate.load(std::memory_order_acquire) != 0; ++spins) {
         if (spins < kSpins) {
             pause_briefly();
         } else {
