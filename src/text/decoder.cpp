@@ -157,6 +157,8 @@ class StepwiseStream : public DecodeStream {
         emit(token, out);
     }
 
+    // Only what is broken in a run of bytes is replaced. The tokenizers library gives up the whole run, for which a
+    // stream would have to wait.
     void push_byte(size_t index, char byte, std::string& out) {
         std::string characters;
         if (options_.raw_bytes)

@@ -60,7 +60,7 @@ class Encoding {
 };
 
 // How the families write the end of a text, a message or a turn.
-constexpr std::array<std::string_view, 21> kStopPieces = {"</s>",
+constexpr std::array<std::string_view, 20> kStopPieces = {"</s>",
                                                           "<eos>",
                                                           "<|endoftext|>",
                                                           "<|end_of_text|>",
@@ -78,7 +78,6 @@ constexpr std::array<std::string_view, 21> kStopPieces = {"</s>",
                                                           "<|EOT|>",
                                                           "<|endofturn|>",
                                                           "<end_of_utterance>",
-                                                          "<|end_of_role|>",
                                                           "<｜end▁of▁sentence｜>",
                                                           "[EOS]"};
 
