@@ -11,7 +11,7 @@ namespace tandem::text {
 class DecodeStream;
 
 struct DetokenizerOptions {
-    bool skip_special = false;
+    bool skip_special = true;
     // The tokens continue a text (a completed prompt): a leading space is part of it and is kept.
     bool continues_text = false;
 };

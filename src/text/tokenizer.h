@@ -36,8 +36,8 @@ class Tokenizer {
     explicit Tokenizer(std::shared_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 
     std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
-    // Always UTF-8. Ids outside the vocabulary contribute nothing.
-    std::string decode(std::span<const TokenId> ids, bool skip_special = false) const;
+    // Always UTF-8. Ids outside the vocabulary contribute nothing; special tokens neither, unless they are asked for.
+    std::string decode(std::span<const TokenId> ids, bool skip_special = true) const;
 
     int vocab_size() const;
     bool contains(TokenId id) const { return id >= 0 && id < vocab_size(); }
