@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan fuzz fuzz-short bench interop tales lint check-format tidy format clean help
+.PHONY: build build-all run test unit asan vulkan fuzz fuzz-short bench interop tales lint check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -35,6 +35,10 @@ unit: build-all ## Run the tests of the release build
 asan: packages-test build/asan/build.ninja ## Run the tests under ASan and UBSan
 	cmake --build --preset asan
 	$(CTEST) --test-dir build/asan
+
+vulkan: packages-vulkan build/vulkan/build.ninja ## Build with the Vulkan backend, build/vulkan/tandem, and test its ops and models
+	cmake --build --preset vulkan --target tandem ops golden
+	$(CTEST) --test-dir build/vulkan --tests-regex '^(ops|golden)$$'
 
 fuzz: packages-test build/fuzz/build.ninja ## Fuzz every parser for FUZZ_SECONDS each (600)
 	tools/fuzz.sh $(FUZZ_SECONDS)
@@ -75,6 +79,6 @@ build/%/build.ninja: CMakePresets.json | packages-build
 	cmake --preset $*
 
 # Debian packages: tools/packages.txt.
-.PHONY: packages-build packages-test
-packages-build packages-test: packages-%:
+.PHONY: packages-build packages-test packages-vulkan
+packages-build packages-test packages-vulkan: packages-%:
 	@tools/bootstrap.sh $*

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of tools/packages.txt that are missing: bootstrap.sh build|test.
+# Installs the Debian packages of tools/packages.txt that are missing: bootstrap.sh build|test|vulkan.
 set -euo pipefail
 
-stage=${1:?usage: tools/bootstrap.sh build|test}
+stage=${1:?usage: tools/bootstrap.sh build|test|vulkan}
 list=$(dirname "$0")/packages.txt
 
-# "test" needs the packages of "build" too.
+# Every stage needs the packages of "build" too.
 mapfile -t wanted < <(awk -v stage="$stage" '$1 == "build" || $1 == stage { print $2 }' "$list")
 
 if ! command -v dpkg-query > /dev/null; then

@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cpu/backend.h"
+#ifdef TANDEM_VULKAN
+#include "vulkan/backend.h"
+#endif
 
 namespace tandem::cli {
 
@@ -14,12 +17,42 @@ bool is_vulkan(const std::string& device) {
     return device == "vulkan" || device.starts_with("vulkan:");
 }
 
+#ifdef TANDEM_VULKAN
+
+constexpr const char* kDeviceHelp =
+    "Device to run on: cpu, cpu:reference for the plain loops that specify each op, vulkan, or vulkan:N for GPU N or "
+    "one whose name has N in it (cpu)";
+
+// Under --strict a software device does not count as a GPU.
+Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
+    const std::string selector = options.device == "vulkan" ? "" : options.device.substr(std::string("vulkan:").size());
+    return vulkan::make_backend({.device = selector, .allow_software = !options.strict});
+}
+
+std::vector<device::Description> list_gpus() {
+    return vulkan::list_devices();
+}
+
+#else
+
+constexpr const char* kDeviceHelp =
+    "Device to run on: cpu, or cpu:reference for the plain loops that specify each op (cpu)";
+
+Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
+    return fail("--device {}: this build has no Vulkan (it was configured without TANDEM_VULKAN); use --device cpu",
+                options.device);
+}
+
+std::vector<device::Description> list_gpus() {
+    return {};
+}
+
+#endif
+
 }  // namespace
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
-    app.add_option("--device", options.device,
-                   "Device to run on: cpu, or cpu:reference for the plain loops that specify each op (cpu)")
-        ->option_text("DEVICE");
+    app.add_option("--device", options.device, kDeviceHelp)->option_text("DEVICE");
     app.add_option("--threads", options.threads, "CPU threads; 0: one per core (0)")
         ->option_text("N")
         ->check(CLI::Range(0, kMaxThreads));
@@ -37,7 +70,8 @@ Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& option
     if (options.device == "cpu:reference") {
         return cpu::make_backend({.threads = options.threads, .reference = true});
     }
-    if (is_vulkan(options.device) || options.device == "npu") {
+    if (is_vulkan(options.device)) return open_vulkan(options);
+    if (options.device == "npu") {
         return fail("--device {}: this build has no such backend yet; use --device cpu", options.device);
     }
     return fail("--device {}: unknown device; `tandem devices` lists what there is", options.device);
@@ -45,7 +79,9 @@ Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& option
 
 Result<std::vector<device::Description>> list_devices() {
     const std::unique_ptr<device::Backend> cpu = TRY(cpu::make_backend({}));
-    return std::vector{cpu->describe()};
+    std::vector<device::Description> devices = list_gpus();
+    devices.insert(devices.begin(), cpu->describe());
+    return devices;
 }
 
 }  // namespace tandem::cli

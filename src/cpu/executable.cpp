@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cpu/kernel.h"
-#include "cpu/step_check.h"
+#include "device/step_check.h"
 #include "graph/memory_plan.h"
 #include "graph/ops.h"
 
@@ -59,7 +59,7 @@ class CpuExecutable final : public device::Executable {
 
     Program program_;
     graph::MemoryPlan plan_;
-    StepLimits limits_;
+    device::StepLimits limits_;
     std::shared_ptr<PagedCache> cache_;
     std::shared_ptr<ThreadPool> threads_;
     Buffer arena_;
@@ -81,7 +81,7 @@ Status CpuExecutable::resolve(const CompileContext& context) {
     program_ = graph::keep_results(context.program, context.options.results);
     cache_ = context.cache;
     threads_ = context.threads;
-    limits_ = step_limits(program_, context.options.limits, cache_.get());
+    limits_ = device::step_limits(program_, context.options.limits, cache_.get());
     plan_ = graph::plan_memory(program_, context.options.limits);
     arena_ = TRY(Buffer::allocate(plan_.size_bytes, "the working memory of a step", "choose a smaller batch"));
     sequence_of_row_.reserve(static_cast<size_t>(context.options.limits.tokens));
@@ -157,7 +157,7 @@ Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::W
 }
 
 Status CpuExecutable::submit(const device::Batch& batch) {
-    TRY(check_step(batch, limits_));
+    TRY(device::check_step(batch, limits_));
     extents_ = {.tokens = static_cast<int64_t>(batch.tokens.size()),
                 .outputs = static_cast<int64_t>(batch.output_rows.size())};
     sequence_of_row_.clear();

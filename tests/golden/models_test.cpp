@@ -10,6 +10,9 @@
 
 #include "base/file.h"
 #include "cpu/backend.h"
+#ifdef TANDEM_VULKAN
+#include "vulkan/backend.h"
+#endif
 #include "golden/model_files.h"
 #include "golden/run_program.h"
 #include "models/export.h"
@@ -51,10 +54,24 @@ double relative_error(const std::vector<float>& actual, const std::vector<float>
     return difference / largest;
 }
 
-std::unique_ptr<device::Backend> backend(bool reference) {
-    auto made = cpu::make_backend({.threads = 2, .reference = reference});
-    EXPECT_TRUE(made) << made.error().message;
-    return std::move(*made);
+const std::string kDevices[] = {"fast", "reference",
+#ifdef TANDEM_VULKAN
+                                "vulkan"
+#endif
+};
+
+Result<std::unique_ptr<device::Backend>> open_device(const std::string& name) {
+#ifdef TANDEM_VULKAN
+    if (name == "vulkan") return vulkan::make_backend({.validation = true});
+#endif
+    return cpu::make_backend({.threads = 2, .reference = name == "reference"});
+}
+
+// Each device is opened once: a GPU compiles its kernels then.
+device::Backend& backend(const std::string& name) {
+    static std::map<std::string, std::unique_ptr<device::Backend>> opened;
+    if (!opened[name]) opened[name] = open_device(name).value();
+    return *opened[name];
 }
 
 // Logits of all tokens, fed `chunk` at a time.
@@ -108,18 +125,18 @@ std::unique_ptr<Opened> export_and_open(const format::Checkpoint& checkpoint, co
     return open(path);
 }
 
-class GoldenModel : public testing::TestWithParam<std::tuple<std::string, bool>> {
+class GoldenModel : public testing::TestWithParam<std::tuple<std::string, std::string>> {
   protected:
     std::string name() const { return std::get<0>(GetParam()); }
-    std::unique_ptr<device::Backend> device() const { return backend(std::get<1>(GetParam())); }
+    device::Backend& device() const { return backend(std::get<1>(GetParam())); }
 };
 
 TEST_P(GoldenModel, GivesTheExpectedLogitsHoweverThePromptIsCut) {
     const Expected expected = read_expected(name());
     const auto opened = open(golden_dir(name()));
-    const auto on = device();
+    device::Backend& on = device();
     for (const size_t chunk : {expected.tokens.size(), size_t{1}, size_t{5}, size_t{7}}) {
-        const double error = relative_error(run(*on, opened->model, expected.tokens, chunk), expected.logits);
+        const double error = relative_error(run(on, opened->model, expected.tokens, chunk), expected.logits);
         EXPECT_LT(error, kTolerance) << "in chunks of " << chunk;
         if (chunk == expected.tokens.size()) RecordProperty("relative_error", std::to_string(error));
     }
@@ -128,7 +145,7 @@ TEST_P(GoldenModel, GivesTheExpectedLogitsHoweverThePromptIsCut) {
 TEST_P(GoldenModel, ContinuesGreedilyAsExpected) {
     const Expected expected = read_expected(name());
     const auto opened = open(golden_dir(name()));
-    EXPECT_EQ(continue_greedily(*device(), opened->model, expected.greedy_prompt, expected.greedy.size()),
+    EXPECT_EQ(continue_greedily(device(), opened->model, expected.greedy_prompt, expected.greedy.size()),
               expected.greedy);
 }
 
@@ -139,10 +156,10 @@ TEST_P(GoldenModel, GivesTheExpectedLogitsFromItsGgufFile) {
     const auto opened = export_and_open(original->checkpoint, dir.path() / "model.gguf", DType::f32);
     EXPECT_EQ(opened->model.parameters, original->model.parameters);
     EXPECT_EQ(opened->model.context_length, original->model.context_length);
-    const auto on = device();
-    const auto logits = run(*on, opened->model, expected.tokens, expected.tokens.size());
+    device::Backend& on = device();
+    const auto logits = run(on, opened->model, expected.tokens, expected.tokens.size());
     EXPECT_LT(relative_error(logits, expected.logits), kTolerance);
-    EXPECT_EQ(continue_greedily(*on, opened->model, expected.greedy_prompt, expected.greedy.size()), expected.greedy);
+    EXPECT_EQ(continue_greedily(on, opened->model, expected.greedy_prompt, expected.greedy.size()), expected.greedy);
 }
 
 const std::string kFromTransformers[] = {"gemma3", "gemma3-linear-rope", "llama", "llama3-rope", "mistral", "qwen2",
@@ -151,16 +168,17 @@ const std::string kFromTransformers[] = {"gemma3", "gemma3-linear-rope", "llama"
 const std::string kFromReference[] = {"gemma3-softcap", "llama-bias",   "llama-linear",   "llama-yarn",
                                       "mistral-full",   "qwen2-window", "qwen3-bias-yarn"};
 
-std::string test_name(const testing::TestParamInfo<std::tuple<std::string, bool>>& test) {
+std::string test_name(const testing::TestParamInfo<std::tuple<std::string, std::string>>& test) {
     std::string name = std::get<0>(test.param);
     std::replace(name.begin(), name.end(), '-', '_');
-    return name + (std::get<1>(test.param) ? "_reference" : "_fast");
+    return name + "_" + std::get<1>(test.param);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, GoldenModel,
-                         testing::Combine(testing::ValuesIn(kFromTransformers), testing::Bool()), test_name);
-INSTANTIATE_TEST_SUITE_P(Variations, GoldenModel, testing::Combine(testing::ValuesIn(kFromReference), testing::Bool()),
+                         testing::Combine(testing::ValuesIn(kFromTransformers), testing::ValuesIn(kDevices)),
                          test_name);
+INSTANTIATE_TEST_SUITE_P(Variations, GoldenModel,
+                         testing::Combine(testing::ValuesIn(kFromReference), testing::ValuesIn(kDevices)), test_name);
 
 }  // namespace
 }  // namespace tandem::golden

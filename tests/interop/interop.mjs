@@ -62,15 +62,16 @@ function compareTokenizers(model, file) {
 async function compareText(context, file, question) {
   const ids = tokenize(file, chatPrompt(question));
   const theirs = untilEnd(context.model, await greedy(context, ids));
-  const ours = untilEnd(context.model, numbers(tandem("eval", file, "--tokens", ids.join(), "--greedy", `${newTokens}`)));
-  const theirText = context.model.detokenize(theirs, false);
-  const ourText = tandem("tokenize", file, "--decode", ours.join()).replace(/\n$/, "");
+  const ours = untilEnd(context.model, numbers(tandem("eval", file, "--tokens", ids.join(), "--greedy", `${newTokens}`, "--threads", "1")));
+  const spoken = (tokens) => tokens.filter((id) => !context.model.isEogToken(id));
+  const theirText = context.model.detokenize(spoken(theirs), false);
+  const ourText = tandem("tokenize", file, "--decode", spoken(ours).join()).replace(/\n$/, "");
   return {question, equal: equalPrefix(theirs, ours), of: theirs.length, same: theirText === ourText, theirText, ourText};
 }
 
 async function compareFile(llama, file) {
   const model = await llama.loadModel({modelPath: file, gpuLayers: 0});
-  const context = await model.createContext({contextSize: 512});
+  const context = await model.createContext({contextSize: 512, threads: 1});
   const tokenized = compareTokenizers(model, file);
   const texts = [];
   for (const question of questions) texts.push(await compareText(context, file, question));

@@ -9,6 +9,9 @@
 #include "cpu/backend.h"
 #include "format/quant.h"
 #include "graph/builder.h"
+#ifdef TANDEM_VULKAN
+#include "vulkan/backend.h"
+#endif
 
 namespace tandem::test {
 
@@ -45,6 +48,10 @@ const std::vector<Device>& devices() {
             made.push_back(cpu_device(fmt::format("cpu with {}", hwy::TargetName(target)), {.threads = 2}));
             made.back().simd_targets = target;
         }
+#ifdef TANDEM_VULKAN
+        // With validation; on a machine with no GPU this is the software device.
+        made.push_back({.name = "vulkan", .backend = vulkan::make_backend({.validation = true}).value()});
+#endif
         return made;
     }();
     return all;

@@ -8,13 +8,13 @@ namespace tandem::cli {
 namespace {
 
 TEST(HistoryPath, FollowsTheStateDirectory) {
-    ::setenv("HOME", "/home/someone", 1);
+    ::setenv("HOME", "/people/someone", 1);
     ::setenv("XDG_STATE_HOME", "/state", 1);
     EXPECT_EQ(history_path(), "/state/tandem/history");
     ::setenv("XDG_STATE_HOME", "relative", 1);  // which the specification says to ignore
-    EXPECT_EQ(history_path(), "/home/someone/.local/state/tandem/history");
+    EXPECT_EQ(history_path(), "/people/someone/.local/state/tandem/history");
     ::unsetenv("XDG_STATE_HOME");
-    EXPECT_EQ(history_path(), "/home/someone/.local/state/tandem/history");
+    EXPECT_EQ(history_path(), "/people/someone/.local/state/tandem/history");
     ::unsetenv("HOME");
     EXPECT_EQ(history_path(), "");
 }

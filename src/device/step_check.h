@@ -5,11 +5,11 @@
 #include <limits>
 #include <vector>
 
-#include "cpu/kv_cache.h"
+#include "device/backend.h"
 #include "device/batch.h"
 #include "graph/program.h"
 
-namespace tandem::cpu {
+namespace tandem::device {
 
 // What a compiled Program can take.
 struct StepLimits {
@@ -28,8 +28,8 @@ struct StepLimits {
 };
 
 // CHECKs that `cache` has the layers that the Program's ops use.
-StepLimits step_limits(const graph::Program& program, const graph::Extents& extents, const PagedCache* cache);
+StepLimits step_limits(const graph::Program& program, const graph::Extents& extents, const KvCache* cache);
 
-Status check_step(const device::Batch& batch, const StepLimits& limits);
+Status check_step(const Batch& batch, const StepLimits& limits);
 
-}  // namespace tandem::cpu
+}  // namespace tandem::device

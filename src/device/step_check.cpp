@@ -1,23 +1,23 @@
-#include "cpu/step_check.h"
+#include "device/step_check.h"
 
 #include <algorithm>
 
 #include "graph/ops.h"
 
-namespace tandem::cpu {
+namespace tandem::device {
 
 namespace {
 
-void use_layer(StepLimits& limits, int index, const PagedCache* cache) {
+void use_layer(StepLimits& limits, int index, const KvCache* cache) {
     CHECK(cache != nullptr, "a Program with cache layers needs a cache");
     CHECK(index >= 0 && static_cast<size_t>(index) < cache->shape().layers.size());
-    const graph::CacheLayer& layer = cache->layer(index);
+    const graph::CacheLayer& layer = cache->shape().layers[static_cast<size_t>(index)];
     limits.attends = true;
     limits.groups[static_cast<size_t>(layer.group)] = {
         .used = true, .window = layer.window, .blocks = cache->shape().blocks[static_cast<size_t>(layer.group)]};
 }
 
-Status check_rows(const device::Batch& batch, const StepLimits& limits) {
+Status check_rows(const Batch& batch, const StepLimits& limits) {
     const auto tokens = static_cast<int64_t>(batch.tokens.size());
     const auto outputs = static_cast<int64_t>(batch.output_rows.size());
     if (tokens > limits.extents.tokens)
@@ -40,7 +40,7 @@ Status check_rows(const device::Batch& batch, const StepLimits& limits) {
 }
 
 // Only blocks that are read or written are looked at: those that a window has left may be gone.
-Status check_blocks(const device::SequenceRows& sequence, const StepLimits& limits) {
+Status check_blocks(const SequenceRows& sequence, const StepLimits& limits) {
     const int64_t end = int64_t{sequence.past} + sequence.rows;
     for (size_t g = 0; g < limits.groups.size(); ++g) {
         const StepLimits::Group& group = limits.groups[g];
@@ -58,9 +58,9 @@ Status check_blocks(const device::SequenceRows& sequence, const StepLimits& limi
     return Ok{};
 }
 
-Status check_sequences(const device::Batch& batch, const StepLimits& limits) {
+Status check_sequences(const Batch& batch, const StepLimits& limits) {
     int64_t row = 0;
-    for (const device::SequenceRows& sequence : batch.sequences) {
+    for (const SequenceRows& sequence : batch.sequences) {
         if (sequence.first_row != row || sequence.rows < 0 || sequence.past < 0)
             return fail("a sequence has rows {} + {} after {} positions, but the step is at row {}", sequence.first_row,
                         sequence.rows, sequence.past, row);
@@ -78,22 +78,22 @@ Status check_sequences(const device::Batch& batch, const StepLimits& limits) {
     return Ok{};
 }
 
-Status check_sampling(const device::Batch& batch) {
+Status check_sampling(const Batch& batch) {
     if (batch.sampling.size() != batch.output_rows.size())
         return fail("{} output rows have {} sampling parameters", batch.output_rows.size(), batch.sampling.size());
-    for (const device::SamplingRow& row : batch.sampling) CHECK(row.params != nullptr);
+    for (const SamplingRow& row : batch.sampling) CHECK(row.params != nullptr);
     return Ok{};
 }
 
 }  // namespace
 
-StepLimits step_limits(const graph::Program& program, const graph::Extents& extents, const PagedCache* cache) {
+StepLimits step_limits(const graph::Program& program, const graph::Extents& extents, const KvCache* cache) {
     StepLimits limits;
     limits.extents = extents;
     if (cache != nullptr) {
         limits.block_tokens = cache->shape().block_tokens;
         limits.groups.resize(cache->shape().blocks.size());
-        CHECK(limits.groups.size() <= device::kMaxCacheGroups);
+        CHECK(limits.groups.size() <= kMaxCacheGroups);
     }
     for (const graph::Node& node : program.nodes) {
         if (node.op.as<op::Embed>() != nullptr && program.value(node.inputs[1]).name == graph::kTokens)
@@ -102,7 +102,7 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
         if (const auto* write = node.op.as<op::KvWrite>()) use_layer(limits, write->cache, cache);
         if (const auto* attention = node.op.as<op::Attention>()) {
             use_layer(limits, attention->cache, cache);
-            const graph::CacheLayer& layer = cache->layer(attention->cache);
+            const graph::CacheLayer& layer = cache->shape().layers[static_cast<size_t>(attention->cache)];
             CHECK(layer.kv_heads == attention->kv_heads && layer.head_dim == attention->head_dim);
             CHECK(layer.window == 0 || (attention->window > 0 && attention->window <= layer.window));
         }
@@ -110,11 +110,11 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
     return limits;
 }
 
-Status check_step(const device::Batch& batch, const StepLimits& limits) {
+Status check_step(const Batch& batch, const StepLimits& limits) {
     TRY(check_rows(batch, limits));
     if (limits.attends) TRY(check_sequences(batch, limits));
     if (limits.samples) TRY(check_sampling(batch));
     return Ok{};
 }
 
-}  // namespace tandem::cpu
+}  // namespace tandem::device

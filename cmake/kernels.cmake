@@ -1,0 +1,51 @@
+# tandem_kernels(TARGET FOLDER): compiles every FOLDER/*.comp to SPIR-V and embeds it in TARGET. A line
+# "//! NAME: a b c" in a kernel makes one of it for each value, named kernel.a, kernel.b, ..., with NAME defined as A, B, ...
+find_program(GLSLC glslc REQUIRED)
+find_program(SPIRV_VAL spirv-val REQUIRED)
+
+function(tandem_kernels target folder)
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.comp)
+  file(GLOB includes CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.glsl)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${folder})
+  file(MAKE_DIRECTORY ${out})
+  set(embeds "")
+  set(entries "")
+  set(modules "")
+  foreach(kernel ${kernels})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel})
+    get_filename_component(base ${kernel} NAME_WE)
+    file(STRINGS ${kernel} variants REGEX "^//! [A-Z_]+: ")
+    set(names ${base})
+    if(variants)
+      string(REGEX REPLACE "^//! ([A-Z_]+): .*" "\\1" define "${variants}")
+      string(REGEX REPLACE "^//! [A-Z_]+: " "" values "${variants}")
+      separate_arguments(values)
+      list(TRANSFORM values PREPEND ${base}. OUTPUT_VARIABLE names)
+    endif()
+    foreach(name ${names})
+      set(flags "")
+      if(variants)
+        string(REPLACE "${base}." "" value ${name})
+        string(TOUPPER ${value} value)
+        set(flags -D${define}=${value})
+      endif()
+      set(module ${out}/${name}.spv)
+      add_custom_command(
+        OUTPUT ${module}
+        COMMAND ${GLSLC} --target-env=vulkan1.3 -O ${flags} -I ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${kernel} -o ${module}
+        COMMAND ${SPIRV_VAL} --target-env vulkan1.3 --scalar-block-layout ${module}
+        DEPENDS ${kernel} ${includes}
+        COMMENT "Compiling kernel ${name}")
+      list(APPEND modules ${module})
+      string(MAKE_C_IDENTIFIER ${name} symbol)
+      string(APPEND embeds "EMBED(tandem_kernel_${symbol}, \"${module}\");\n")
+      string(APPEND entries
+             "        {\"${name}\", words(tandem_kernel_${symbol}_begin, tandem_kernel_${symbol}_end)},\n")
+    endforeach()
+  endforeach()
+  set(EMBEDS "${embeds}")
+  set(ENTRIES "${entries}")
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/kernels.cpp.in ${out}/kernels.cpp @ONLY)
+  set_source_files_properties(${out}/kernels.cpp PROPERTIES OBJECT_DEPENDS "${modules}")
+  target_sources(${target} PRIVATE ${out}/kernels.cpp)
+endfunction()

@@ -1,0 +1,25 @@
+// The part of the push constants that tells kernels where a position's keys and values lie (kernels/step.glsl).
+#pragma once
+
+#include "vulkan/kernel.h"
+
+namespace tandem::vulkan {
+
+struct CacheShapeParams {
+    VkDeviceAddress blocks;
+    uint32_t stride, block_tokens, kv_heads, head_dim;
+};
+
+inline CacheShapeParams cache_shape(const Args& args, int layer) {
+    const graph::CacheLayer& shape = args.cache->layer_shape(layer);
+    return {args.step.blocks[static_cast<size_t>(shape.group)], args.step.block_stride,
+            static_cast<uint32_t>(args.cache->shape().block_tokens), static_cast<uint32_t>(shape.kv_heads),
+            static_cast<uint32_t>(shape.head_dim)};
+}
+
+// Specialization constant 0 of the kernels that touch the cache.
+inline uint32_t cache_is_f16(const Args& args) {
+    return args.cache->shape().dtype == DType::f16 ? 1 : 0;
+}
+
+}  // namespace tandem::vulkan

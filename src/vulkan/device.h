@@ -1,0 +1,84 @@
+// Device: one Vulkan GPU, opened for compute, with what it can do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "vulkan/api.h"
+
+namespace tandem::vulkan {
+
+// What the kernels choose by. Everything else they need is required to open a device at all.
+struct Capabilities {
+    uint32_t subgroup = 0;      // the size kernels get unless they ask for another
+    uint32_t min_subgroup = 0;  // range they may ask for
+    uint32_t max_subgroup = 0;
+    uint32_t shared_bytes = 0;        // of a workgroup
+    uint32_t max_workgroup = 0;       // invocations
+    bool integer_dot = false;         // packed 4 x int8, in hardware
+    bool cooperative_matrix = false;  // KHR, or NV where only that is there
+    bool memory_budget = false;
+    bool host_import = false;  // external_memory_host
+    double timestamp_ns = 0;   // of a tick; 0: no timestamps
+    uint64_t max_allocation_bytes = 0;
+};
+
+struct DeviceInfo {
+    int index = 0;  // N of --device vulkan:N
+    std::string name;
+    std::string driver;
+    uint32_t api_version = 0;
+    VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+    uint64_t device_bytes = 0;  // of device-local heaps
+    uint64_t host_bytes = 0;    // of the other heaps
+    Capabilities capabilities;
+    std::string unusable;  // why it cannot run Programs; empty when it can
+
+    bool software() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+};
+
+struct DeviceOptions {
+    bool validation = false;  // with the Khronos layer, including synchronization; its messages end up in the log
+};
+
+class Device {
+  public:
+    // All devices of the machine, usable or not. No driver at all is an empty list, not an error.
+    static Result<std::vector<DeviceInfo>> list();
+
+    // `selector`: an index, a part of a name, or empty for the best: discrete before integrated before software.
+    static Result<std::shared_ptr<Device>> open(const std::string& selector, const DeviceOptions& options = {});
+
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+    ~Device();
+
+    const DeviceInfo& info() const { return info_; }
+    const Capabilities& capabilities() const { return info_.capabilities; }
+    VkDevice handle() const { return device_; }
+    VkPhysicalDevice physical() const { return physical_; }
+    VkQueue queue() const { return queue_; }
+    uint32_t queue_family() const { return queue_family_; }
+    const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
+
+    // Errors and warnings that validation reported so far, over all devices of the process.
+    static int validation_messages();
+
+  private:
+    Device() = default;
+    Status create(VkPhysicalDevice physical);
+
+    VkInstance instance_ = VK_NULL_HANDLE;
+    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+    VkDevice device_ = VK_NULL_HANDLE;
+    VkQueue queue_ = VK_NULL_HANDLE;
+    uint32_t queue_family_ = 0;
+    VkPhysicalDeviceMemoryProperties memory_{};
+    DeviceInfo info_;
+};
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,26 @@
+// A Program recorded for the GPU: one command buffer per bucket of rows, made at its first use and replayed.
+#pragma once
+
+#include <memory>
+
+#include "device/backend.h"
+#include "vulkan/cache.h"
+#include "vulkan/pipeline.h"
+#include "vulkan/queue.h"
+#include "vulkan/weights.h"
+
+namespace tandem::vulkan {
+
+struct CompileContext {
+    const graph::Program& program;
+    const graph::Weights& weights;
+    std::shared_ptr<DeviceCache> cache;
+    const device::CompileOptions& options;
+    std::shared_ptr<WeightStore> store;
+    PipelineCache& pipelines;
+    Queue& queue;
+};
+
+Result<std::unique_ptr<device::Executable>> compile(const CompileContext& context);
+
+}  // namespace tandem::vulkan

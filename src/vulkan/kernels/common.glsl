@@ -1,0 +1,20 @@
+// What every kernel shares: extensions, and the ways memory is seen through a device address.
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Floats { float at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer FloatsOut { float at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Float4s { vec4 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 2) readonly buffer Halves { float16_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 2) buffer HalvesOut { float16_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 2) readonly buffer Shorts { uint16_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Ints { int at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer IntsOut { int at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Uints { uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Uint2s { uvec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Uint4s { uvec4 at[]; };

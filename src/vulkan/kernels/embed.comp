@@ -1,0 +1,40 @@
+// out[row] = scale * table[ids[row]]; one workgroup per row.
+//! WEIGHT: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "weights.glsl"
+
+layout(local_size_x = 256) in;
+layout(push_constant, scalar) uniform Params {
+    Weight table;
+    uint64_t ids;
+    uint64_t out_rows;
+    uint cols;
+    float scale;
+} p;
+
+layout(buffer_reference, scalar, buffer_reference_align = 16) writeonly buffer Out { vec4 at[]; };
+
+void main() {
+    const uint row = gl_WorkGroupID.x;
+#if PLAIN
+    if (p.cols % 4u != 0u) {
+        const uint from = uint(Ints(p.ids).at[row]) * p.cols;
+        for (uint i = gl_LocalInvocationID.x; i < p.cols; i += gl_WorkGroupSize.x) {
+            FloatsOut(p.out_rows).at[row * p.cols + i] = p.scale * plain_value(p.table, from + i);
+        }
+        return;
+    }
+#endif
+    const uint quads = p.cols / 4u;
+    const uint first = uint(Ints(p.ids).at[row]) * quads;  // of the table's quads
+    for (uint i = gl_LocalInvocationID.x; i < quads; i += gl_WorkGroupSize.x) {
+#if PLAIN
+        const vec4 value = plain_values(p.table, first + i);
+#else
+        const vec4 value = block_values(load_block(p.table, (first + i) / 8u), (first + i) % 8u);
+#endif
+        Out(p.out_rows).at[row * quads + i] = p.scale * value;
+    }
+}

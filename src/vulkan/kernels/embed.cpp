@@ -1,0 +1,29 @@
+#include "graph/ops.h"
+#include "vulkan/kernel.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+struct Params {
+    DeviceWeight table;
+    VkDeviceAddress ids, out;
+    uint32_t cols;
+    float scale;
+};
+
+// One workgroup per row.
+Status record(Recorder& rec, const op::Embed& op, const Args& args) {
+    return rec.dispatch(
+        {.pipeline = {.kernel = weight_kernel("embed", args.in[0].dtype)},
+         .push = Params{args.in[0].weight, args.in[1].address, args.out.address, args.out.cols, op.scale},
+         .reads = {args.in[1].access()},
+         .writes = {args.out.access()},
+         .groups = {args.out.rows, 1, 1}});
+}
+
+const Registration<op::Embed> kKernel{record};
+
+}  // namespace
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,148 @@
+#include "vulkan/memory.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tandem::vulkan {
+
+namespace {
+
+struct Wish {
+    VkMemoryPropertyFlags required;
+    VkMemoryPropertyFlags preferred;
+    VkMemoryPropertyFlags avoided;
+};
+
+Wish wish_for(MemoryKind kind) {
+    constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    constexpr VkMemoryPropertyFlags kMapped =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    switch (kind) {
+        case MemoryKind::device:
+            return {kLocal, 0, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT};
+        case MemoryKind::gtt:
+            return {kMapped, 0, kLocal};
+        case MemoryKind::shared:
+            return {kMapped, kLocal, VK_MEMORY_PROPERTY_HOST_CACHED_BIT};
+        case MemoryKind::upload:
+            return {kMapped, 0, kLocal};
+        case MemoryKind::readback:
+            return {kMapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, 0};
+    }
+    return {};
+}
+
+std::optional<uint32_t> memory_type(const Device& device, uint32_t allowed, MemoryKind kind) {
+    const Wish wish = wish_for(kind);
+    std::optional<uint32_t> best;
+    int best_score = -1;
+    for (uint32_t i = 0; i < device.memory().memoryTypeCount; ++i) {
+        const VkMemoryPropertyFlags flags = device.memory().memoryTypes[i].propertyFlags;
+        if ((allowed & (1U << i)) == 0 || (flags & wish.required) != wish.required) continue;
+        const int score = ((flags & wish.preferred) == wish.preferred ? 2 : 0) + ((flags & wish.avoided) == 0 ? 1 : 0);
+        if (score > best_score) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+uint64_t align(uint64_t bytes) {
+    return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+}
+
+}  // namespace
+
+Arena::Arena(std::shared_ptr<Device> device, MemoryKind kind, uint64_t block_bytes)
+    : device_(std::move(device)),
+      kind_(kind),
+      block_bytes_(std::min(block_bytes, device_->capabilities().max_allocation_bytes)) {}
+
+Arena::~Arena() {
+    for (const Block& block : blocks_) {
+        vkDestroyBuffer(device_->handle(), block.buffer, nullptr);
+        vkFreeMemory(device_->handle(), block.memory, nullptr);
+    }
+}
+
+Status Arena::add_block(uint64_t size_bytes) {
+    Block& block = blocks_.emplace_back();
+    block.size_bytes = size_bytes;
+    const VkBufferCreateInfo create{
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .size = size_bytes,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
+        .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+    };
+    VK_TRY("creating a buffer", vkCreateBuffer(device_->handle(), &create, nullptr, &block.buffer));
+    VkMemoryRequirements needs{};
+    vkGetBufferMemoryRequirements(device_->handle(), block.buffer, &needs);
+    const std::optional<uint32_t> type = memory_type(*device_, needs.memoryTypeBits, kind_);
+    if (!type) return fail("Vulkan: {} has no memory of the kind that was asked for", device_->info().name);
+
+    const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                          .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    const VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                        .pNext = &flags,
+                                        .allocationSize = needs.size,
+                                        .memoryTypeIndex = *type};
+    VK_TRY(fmt::format("allocating {} MiB on {}", needs.size >> 20, device_->info().name),
+           vkAllocateMemory(device_->handle(), &allocate, nullptr, &block.memory));
+    reserved_bytes_ += needs.size;
+    VK_TRY("binding memory", vkBindBufferMemory(device_->handle(), block.buffer, block.memory, 0));
+    if (kind_ != MemoryKind::device) {
+        void* mapped = nullptr;
+        VK_TRY("mapping memory", vkMapMemory(device_->handle(), block.memory, 0, VK_WHOLE_SIZE, 0, &mapped));
+        block.mapped = static_cast<std::byte*>(mapped);
+    }
+    const VkBufferDeviceAddressInfo address{.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                            .buffer = block.buffer};
+    block.address = vkGetBufferDeviceAddress(device_->handle(), &address);
+    return Ok{};
+}
+
+Result<Buffer> Arena::allocate(uint64_t size_bytes) {
+    const uint64_t size = align(std::max<uint64_t>(size_bytes, 1));
+    if (size > device_->capabilities().max_allocation_bytes) {
+        return fail("Vulkan: a buffer of {} MiB is more than the {} MiB that {} allocates at once", size >> 20,
+                    device_->capabilities().max_allocation_bytes >> 20, device_->info().name);
+    }
+    const auto fits = [&](const Block& block) { return block.size_bytes - block.used_bytes >= size; };
+    auto block = std::find_if(blocks_.begin(), blocks_.end(), fits);
+    if (block == blocks_.end()) {
+        const Status added = add_block(std::max(size, block_bytes_));
+        if (!added) return added.error();
+        block = std::prev(blocks_.end());
+    }
+    const uint64_t offset = block->used_bytes;
+    block->used_bytes += size;
+    return Buffer{
+        .handle = block->buffer,
+        .offset = offset,
+        .size_bytes = size_bytes,
+        .address = block->address + offset,
+        .mapped = block->mapped == nullptr ? nullptr : block->mapped + offset,
+    };
+}
+
+std::vector<HeapBudget> heap_budgets(const Device& device) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    if (device.capabilities().memory_budget) all.pNext = &budget;
+    vkGetPhysicalDeviceMemoryProperties2(device.physical(), &all);
+    std::vector<HeapBudget> heaps;
+    for (uint32_t i = 0; i < all.memoryProperties.memoryHeapCount; ++i) {
+        const VkMemoryHeap& heap = all.memoryProperties.memoryHeaps[i];
+        const uint64_t free = device.capabilities().memory_budget
+                                  ? budget.heapBudget[i] - std::min(budget.heapBudget[i], budget.heapUsage[i])
+                                  : heap.size;
+        heaps.push_back({heap.size, free, (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+    }
+    return heaps;
+}
+
+}  // namespace tandem::vulkan

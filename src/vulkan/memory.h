@@ -1,0 +1,72 @@
+// Arena: device memory in large blocks, handed out piece by piece with device addresses and freed all at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "vulkan/device.h"
+
+namespace tandem::vulkan {
+
+enum class MemoryKind : uint8_t {
+    device,    // the GPU's own; not mapped
+    gtt,       // host memory that the GPU reads: weights that do not fit into its own
+    shared,    // written by the host, read by kernels: the GPU's own where the host can reach it
+    upload,    // written by the host, copied from
+    readback,  // written by the GPU, read by the host from its cache
+};
+
+// A piece of a block. `handle` and `offset` are for copies; kernels use the address.
+struct Buffer {
+    VkBuffer handle = VK_NULL_HANDLE;
+    uint64_t offset = 0;
+    uint64_t size_bytes = 0;
+    VkDeviceAddress address = 0;
+    std::byte* mapped = nullptr;  // null for MemoryKind::device
+};
+
+class Arena {
+  public:
+    static constexpr uint64_t kAlignment = 256;
+    static constexpr uint64_t kBlockBytes = uint64_t{256} << 20;
+
+    Arena(std::shared_ptr<Device> device, MemoryKind kind, uint64_t block_bytes = kBlockBytes);
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+    ~Arena();
+
+    Result<Buffer> allocate(uint64_t size_bytes);
+
+    uint64_t reserved_bytes() const { return reserved_bytes_; }  // taken from the device
+
+  private:
+    struct Block {
+        VkBuffer buffer = VK_NULL_HANDLE;
+        VkDeviceMemory memory = VK_NULL_HANDLE;
+        VkDeviceAddress address = 0;
+        std::byte* mapped = nullptr;
+        uint64_t size_bytes = 0;
+        uint64_t used_bytes = 0;
+    };
+
+    Status add_block(uint64_t size_bytes);
+
+    std::shared_ptr<Device> device_;
+    MemoryKind kind_;
+    uint64_t block_bytes_;
+    uint64_t reserved_bytes_ = 0;
+    std::vector<Block> blocks_;
+};
+
+// What a heap has left by the driver's own account, or its whole size where the driver gives none.
+struct HeapBudget {
+    uint64_t size_bytes = 0;
+    uint64_t free_bytes = 0;
+    bool device_local = false;
+};
+std::vector<HeapBudget> heap_budgets(const Device& device);
+
+}  // namespace tandem::vulkan

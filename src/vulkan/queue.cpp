@@ -1,0 +1,82 @@
+#include "vulkan/queue.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+// Longer than any step; a GPU that takes longer hangs, and the driver's own timeout has failed to say so.
+constexpr uint64_t kHangNanoseconds = 120'000'000'000ULL;
+
+}  // namespace
+
+Result<std::unique_ptr<Queue>> Queue::create(std::shared_ptr<Device> device) {
+    std::unique_ptr<Queue> queue(new Queue(std::move(device)));
+    const VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                       .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                       .queueFamilyIndex = queue->device_->queue_family()};
+    VK_TRY("creating the command pool", vkCreateCommandPool(queue->device_->handle(), &pool, nullptr, &queue->pool_));
+    const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                         .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+    const VkSemaphoreCreateInfo semaphore{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
+    VK_TRY("creating the semaphore",
+           vkCreateSemaphore(queue->device_->handle(), &semaphore, nullptr, &queue->timeline_));
+    return queue;
+}
+
+Queue::~Queue() {
+    vkQueueWaitIdle(device_->queue());
+    vkDestroySemaphore(device_->handle(), timeline_, nullptr);
+    vkDestroyCommandPool(device_->handle(), pool_, nullptr);
+}
+
+Result<VkCommandBuffer> Queue::allocate() {
+    const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                               .commandPool = pool_,
+                                               .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                               .commandBufferCount = 1};
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    VK_TRY("allocating a command buffer", vkAllocateCommandBuffers(device_->handle(), &allocate, &commands));
+    return commands;
+}
+
+void Queue::free(VkCommandBuffer commands) {
+    vkFreeCommandBuffers(device_->handle(), pool_, 1, &commands);
+}
+
+Status Queue::begin(VkCommandBuffer commands) {
+    const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    VK_TRY("recording", vkBeginCommandBuffer(commands, &begin));
+    return Ok{};
+}
+
+Status Queue::end(VkCommandBuffer commands) {
+    VK_TRY("recording", vkEndCommandBuffer(commands));
+    return Ok{};
+}
+
+Result<uint64_t> Queue::submit(VkCommandBuffer commands) {
+    const VkCommandBufferSubmitInfo buffer{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
+                                           .commandBuffer = commands};
+    const VkSemaphoreSubmitInfo signal{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+                                       .semaphore = timeline_,
+                                       .value = submitted_ + 1,
+                                       .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT};
+    const VkSubmitInfo2 submit{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+                               .commandBufferInfoCount = 1,
+                               .pCommandBufferInfos = &buffer,
+                               .signalSemaphoreInfoCount = 1,
+                               .pSignalSemaphoreInfos = &signal};
+    VK_TRY("submitting", vkQueueSubmit2(device_->queue(), 1, &submit, VK_NULL_HANDLE));
+    return ++submitted_;
+}
+
+Status Queue::wait(uint64_t value) {
+    const VkSemaphoreWaitInfo wait{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                   .semaphoreCount = 1,
+                                   .pSemaphores = &timeline_,
+                                   .pValues = &value};
+    VK_TRY("waiting for the GPU", vkWaitSemaphores(device_->handle(), &wait, kHangNanoseconds));
+    return Ok{};
+}
+
+}  // namespace tandem::vulkan

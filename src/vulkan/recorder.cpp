@@ -1,0 +1,78 @@
+#include "vulkan/recorder.h"
+
+#include <algorithm>
+
+namespace tandem::vulkan {
+
+namespace {
+
+bool any_overlap(const std::vector<Access>& a, const std::vector<Access>& b) {
+    return std::any_of(a.begin(), a.end(), [&](const Access& x) {
+        return std::any_of(b.begin(), b.end(), [&](const Access& y) { return x.overlaps(y); });
+    });
+}
+
+constexpr VkPipelineStageFlags2 kStages =
+    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT;
+constexpr VkAccessFlags2 kWrites = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags2 kReads =
+    VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT;
+
+void memory_barrier(VkCommandBuffer commands, const VkMemoryBarrier2& barrier) {
+    const VkDependencyInfo dependency{
+        .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO, .memoryBarrierCount = 1, .pMemoryBarriers = &barrier};
+    vkCmdPipelineBarrier2(commands, &dependency);
+}
+
+}  // namespace
+
+void Recorder::order(const std::vector<Access>& reads, const std::vector<Access>& writes) {
+    if (any_overlap(reads, written_) || any_overlap(writes, written_) || any_overlap(writes, read_)) barrier();
+    read_.insert(read_.end(), reads.begin(), reads.end());
+    written_.insert(written_.end(), writes.begin(), writes.end());
+}
+
+void Recorder::barrier() {
+    memory_barrier(commands_, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                               .srcStageMask = kStages,
+                               .srcAccessMask = kWrites,
+                               .dstStageMask = kStages,
+                               .dstAccessMask = kReads | kWrites});
+    read_.clear();
+    written_.clear();
+    ++barriers_;
+}
+
+Status Recorder::dispatch(const Dispatch& dispatch) {
+    VkPipeline pipeline = TRY(pipelines_.get(dispatch.pipeline));
+    std::vector<Access> reads = dispatch.reads;
+    if (dispatch.indirect != nullptr) reads.push_back(whole(*dispatch.indirect));
+    order(reads, dispatch.writes);
+    vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vkCmdPushConstants(commands_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch.push.size,
+                       dispatch.push.bytes.data());
+    if (dispatch.indirect != nullptr) {
+        vkCmdDispatchIndirect(commands_, dispatch.indirect->handle, dispatch.indirect->offset);
+    } else {
+        vkCmdDispatch(commands_, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
+    }
+    ++dispatches_;
+    return Ok{};
+}
+
+void Recorder::copy(const Buffer& from, const Buffer& to, uint64_t size_bytes) {
+    CHECK(size_bytes <= from.size_bytes && size_bytes <= to.size_bytes);
+    order({{from.address, size_bytes}}, {{to.address, size_bytes}});
+    const VkBufferCopy region{.srcOffset = from.offset, .dstOffset = to.offset, .size = size_bytes};
+    vkCmdCopyBuffer(commands_, from.handle, to.handle, 1, &region);
+}
+
+void Recorder::finish() {
+    memory_barrier(commands_, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                               .srcStageMask = kStages,
+                               .srcAccessMask = kWrites,
+                               .dstStageMask = kStages | VK_PIPELINE_STAGE_2_HOST_BIT,
+                               .dstAccessMask = kReads | kWrites | VK_ACCESS_2_HOST_READ_BIT});
+}
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,147 @@
+#include "vulkan/step_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace tandem::vulkan {
+
+namespace {
+
+// As in kernels/sample.comp.
+struct GpuSampling {
+    uint64_t seed;
+    uint64_t draw;
+    float temperature;
+    uint32_t top_k;
+    float top_p;
+    float min_p;
+    float repetition_penalty;
+    float presence_penalty;
+    float frequency_penalty;
+    uint32_t first_adjustment;
+    uint32_t adjustments;
+    uint32_t unused;  // the array's stride is a multiple of 8
+};
+static_assert(sizeof(GpuSampling) == 56);
+
+struct GpuAdjustment {
+    uint32_t token;
+    float count;
+    float bias;
+    float saved;
+};
+
+// Tokens that penalties and biases may touch in one step, over all rows.
+constexpr size_t kMaxAdjustments = size_t{1} << 18;
+
+template <typename T>
+void put(std::byte* to, const std::vector<T>& from) {
+    if (!from.empty()) std::memcpy(to, from.data(), from.size() * sizeof(T));
+}
+
+bool penalizes(const device::SamplingParams& params) {
+    return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F || params.frequency_penalty != 0.0F;
+}
+
+// Each token once, with how often it was seen and its bias.
+std::map<int32_t, GpuAdjustment> adjustments_of(const device::SamplingRow& row) {
+    std::map<int32_t, GpuAdjustment> by_token;
+    if (penalizes(*row.params)) {
+        for (int32_t token : row.history) by_token[token].count += 1.0F;
+    }
+    for (const auto& [token, bias] : row.params->logit_bias) by_token[token].bias += bias;
+    return by_token;
+}
+
+}  // namespace
+
+Result<StepState::Part> StepState::part(uint64_t size_bytes) {
+    const Buffer buffer = TRY(arena_.allocate(size_bytes));
+    return Part{buffer.mapped, buffer.address};
+}
+
+Result<std::unique_ptr<StepState>> StepState::create(std::shared_ptr<Device> device, const StepLimits& limits) {
+    std::unique_ptr<StepState> state(new StepState(std::move(device), limits));
+    const auto tokens = static_cast<uint64_t>(limits.extents.tokens);
+    const auto outputs = static_cast<uint64_t>(std::max<int64_t>(limits.extents.outputs, 1));
+    state->header_ = TRY(state->part(2 * sizeof(uint32_t)));
+    state->tokens_ = TRY(state->part(tokens * sizeof(int32_t)));
+    state->positions_ = TRY(state->part(tokens * sizeof(int32_t)));
+    state->sequence_of_row_ = TRY(state->part(tokens * sizeof(int32_t)));
+    state->output_rows_ = TRY(state->part(outputs * sizeof(int32_t)));
+    state->sampling_ = TRY(state->part(outputs * sizeof(GpuSampling)));
+    state->adjustments_ = TRY(state->part(kMaxAdjustments * sizeof(GpuAdjustment)));
+    Addresses& to = state->addresses_;
+    for (int group = 0; group < limits.groups; ++group) {
+        const auto g = static_cast<size_t>(group);
+        state->blocks_[g] = TRY(state->part(tokens * static_cast<uint64_t>(limits.blocks) * sizeof(int32_t)));
+        to.blocks[g] = state->blocks_[g].address;
+    }
+    to.header = state->header_.address;
+    to.tokens = state->tokens_.address;
+    to.positions = state->positions_.address;
+    to.sequence_of_row = state->sequence_of_row_.address;
+    to.output_rows = state->output_rows_.address;
+    to.sampling = state->sampling_.address;
+    to.adjustments = state->adjustments_.address;
+    to.block_stride = static_cast<uint32_t>(limits.blocks);
+    return state;
+}
+
+Status StepState::write(const device::Batch& batch, const graph::Extents& padded) {
+    const uint32_t header[] = {static_cast<uint32_t>(batch.tokens.size()),
+                               static_cast<uint32_t>(batch.output_rows.size())};
+    std::memcpy(header_.begin, header, sizeof(header));
+    for (const Part& part : {tokens_, positions_, sequence_of_row_}) {
+        std::memset(part.begin, 0, static_cast<size_t>(padded.tokens) * sizeof(int32_t));
+    }
+    std::memset(output_rows_.begin, 0, static_cast<size_t>(padded.outputs) * sizeof(int32_t));
+    std::memset(sampling_.begin, 0, static_cast<size_t>(padded.outputs) * sizeof(GpuSampling));
+    put(tokens_.begin, batch.tokens);
+    put(positions_.begin, batch.positions);
+    put(output_rows_.begin, batch.output_rows);
+    auto* sequence_of_row = reinterpret_cast<int32_t*>(sequence_of_row_.begin);
+    for (size_t s = 0; s < batch.sequences.size(); ++s) {
+        const device::SequenceRows& sequence = batch.sequences[s];
+        std::fill_n(sequence_of_row + sequence.first_row, sequence.rows, static_cast<int32_t>(s));
+        for (int group = 0; group < limits_.groups; ++group) {
+            const auto g = static_cast<size_t>(group);
+            const auto table =
+                sequence.blocks[g].first(std::min(sequence.blocks[g].size(), static_cast<size_t>(limits_.blocks)));
+            std::memcpy(blocks_[g].begin + s * static_cast<size_t>(limits_.blocks) * sizeof(int32_t), table.data(),
+                        table.size_bytes());
+        }
+    }
+    return write_sampling(batch);
+}
+
+Status StepState::write_sampling(const device::Batch& batch) {
+    auto* rows = reinterpret_cast<GpuSampling*>(sampling_.begin);
+    auto* adjustments = reinterpret_cast<GpuAdjustment*>(adjustments_.begin);
+    size_t used = 0;
+    for (size_t i = 0; i < batch.sampling.size(); ++i) {
+        const device::SamplingParams& params = *batch.sampling[i].params;
+        const size_t first = used;
+        for (const auto& [token, adjustment] : adjustments_of(batch.sampling[i])) {
+            if (used == kMaxAdjustments)
+                return fail("penalties and logit biases touch more than {} tokens in one step", kMaxAdjustments);
+            adjustments[used++] = {static_cast<uint32_t>(token), adjustment.count, adjustment.bias, 0.0F};
+        }
+        rows[i] = {.seed = params.seed,
+                   .draw = batch.sampling[i].draw,
+                   .temperature = params.temperature,
+                   .top_k = static_cast<uint32_t>(std::max(params.top_k, 0)),
+                   .top_p = params.top_p,
+                   .min_p = params.min_p,
+                   .repetition_penalty = params.repetition_penalty,
+                   .presence_penalty = params.presence_penalty,
+                   .frequency_penalty = params.frequency_penalty,
+                   .first_adjustment = static_cast<uint32_t>(first),
+                   .adjustments = static_cast<uint32_t>(used - first),
+                   .unused = 0};
+    }
+    return Ok{};
+}
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,64 @@
+// StepState: all that changes from step to step, in memory that the host writes and kernels read. Command buffers hold
+// its addresses, so they are recorded once and replayed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/backend.h"
+#include "vulkan/memory.h"
+
+namespace tandem::vulkan {
+
+// The most a step may bring.
+struct StepLimits {
+    graph::Extents extents;
+    int groups = 0;
+    int blocks = 0;  // of a sequence, in any group
+};
+
+class StepState {
+  public:
+    // Addresses of its parts, for push constants. Layouts are those of kernels/step.glsl and kernels/sample.comp.
+    struct Addresses {
+        VkDeviceAddress header = 0;                                     // rows, outputs
+        VkDeviceAddress tokens = 0;                                     // one per row
+        VkDeviceAddress positions = 0;                                  // one per row
+        VkDeviceAddress sequence_of_row = 0;                            // one per row
+        VkDeviceAddress output_rows = 0;                                // one per output
+        std::array<VkDeviceAddress, device::kMaxCacheGroups> blocks{};  // [sequence][blocks]
+        VkDeviceAddress sampling = 0;                                   // one per output
+        VkDeviceAddress adjustments = 0;
+        uint32_t block_stride = 0;
+    };
+
+    static Result<std::unique_ptr<StepState>> create(std::shared_ptr<Device> device, const StepLimits& limits);
+
+    const Addresses& addresses() const { return addresses_; }
+
+    // Writes the step; the rows up to `padded` get token 0, so that kernels may run over a whole bucket.
+    Status write(const device::Batch& batch, const graph::Extents& padded);
+
+  private:
+    struct Part {
+        std::byte* begin = nullptr;
+        VkDeviceAddress address = 0;
+    };
+
+    StepState(std::shared_ptr<Device> device, const StepLimits& limits)
+        : limits_(limits), arena_(std::move(device), MemoryKind::shared, uint64_t{1} << 20) {}
+
+    Result<Part> part(uint64_t size_bytes);
+    Status write_sampling(const device::Batch& batch);
+
+    StepLimits limits_;
+    Arena arena_;
+    Addresses addresses_;
+    Part header_, tokens_, positions_, sequence_of_row_, output_rows_, sampling_, adjustments_;
+    std::array<Part, device::kMaxCacheGroups> blocks_;
+};
+
+}  // namespace tandem::vulkan
