@@ -50,7 +50,8 @@ tales:
 	python3 -B -m unittest discover --start-directory tools/tales
 
 bench: build-all ## Measure this machine: tokens per second and GB/s
-	tools/bench.sh $(ARGS)
+	build/bench_models $(ARGS)
+	build/bench_cpu_kernels
 
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
 	tests/interop/run.sh
