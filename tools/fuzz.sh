@@ -11,10 +11,12 @@ cmake --build --preset fuzz --target "${names[@]/#/fuzz_}"
 mkdir -p build/fuzz/findings build/fuzz/logs
 
 fuzz_one() {
-    local name=$1 seconds=$2 log=build/fuzz/logs/$1.log
+    local name=$1 seconds=$2 log=build/fuzz/logs/$1.log options=()
+    [[ -e tests/fuzz/$name.dict ]] && options=(-dict="tests/fuzz/$name.dict")
     mkdir -p "build/fuzz/corpus/$name"
-    if "build/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-        -artifact_prefix="build/fuzz/findings/$name-" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" > "$log" 2>&1; then
+    if "build/fuzz/fuzz_$name" "${options[@]}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+        -print_final_stats=1 -artifact_prefix="build/fuzz/findings/$name-" \
+        "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" > "$log" 2>&1; then
         echo "fuzz $name: $(awk '/number_of_executed_units/ { print $2 }' "$log") inputs, no finding"
     else
         echo "fuzz $name: FAILED, the end of $log:"

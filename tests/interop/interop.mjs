@@ -107,8 +107,9 @@ async function compareAnswer(context, file, question, limit) {
 
   const parted = theirs.findIndex((id, i) => id !== ours[i]);
   if (parted < 0) {
-    const {text} = JSON.parse(tandem("tokenize", file, "--decode", ours.join(), "--json"));
-    return {...result, equal: theirs.length, verdict: text === model.detokenize(theirs, true) ? "same" : "OTHER TEXT"};
+    const said = ours.filter((id) => !model.isEogToken(id));
+    const {text} = JSON.parse(tandem("tokenize", file, "--decode", said.join(), "--json"));
+    return {...result, equal: theirs.length, verdict: text === model.detokenize(said) ? "same" : "OTHER TEXT"};
   }
   const gap = Math.log(probabilities[parted].get(theirs[parted]) / probabilities[parted].get(ours[parted]));
   return {...result, equal: parted, gap, verdict: gap <= 2 * limit ? "tie" : "DIFFERENT"};
