@@ -61,8 +61,7 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
 
 Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options) {
     if (options.device.empty() && options.strict) {
-        return fail(
-            "--strict: this build has neither a GPU nor an NPU backend; add --device cpu to run on the CPU on purpose");
+        return fail("--strict needs --device: without one the CPU runs the model; --device cpu says that it is meant");
     }
     if (options.device.empty() || options.device == "cpu") {
         return cpu::make_backend({.threads = options.threads});

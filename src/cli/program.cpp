@@ -66,13 +66,9 @@ int parse_and_execute(int argc, const char* const* argv) {
     app.set_version_flag("--version", "tandem " TANDEM_VERSION);
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.footer(kExamples);
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);  // so that a wrong one is named, where it would only be missed
     const std::vector<Command> commands = {add_run(app),  add_inspect(app),  add_tokenize(app),
                                            add_eval(app), add_quantize(app), add_devices(app)};
-    if (argc < 2) {
-        std::fputs(app.help().c_str(), stderr);
-        return kExitUsage;
-    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -81,6 +77,7 @@ int parse_and_execute(int argc, const char* const* argv) {
     for (const Command& command : commands) {
         if (command.app->parsed()) return execute(command);
     }
+    std::fputs(app.help().c_str(), stderr);
     return kExitUsage;
 }
 

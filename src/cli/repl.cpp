@@ -36,7 +36,6 @@ class Repl {
     int run();
 
   private:
-    void handle(std::string_view input);
     void answer(std::string_view text);
     void command(std::string_view line);
 
@@ -90,22 +89,18 @@ int Repl::run() {
             input.take();
             continue;
         }
-        if (input.push(line.text)) handle(input.take());
+        if (!input.pending() && trimmed(line.text).starts_with('/')) {
+            command(trimmed(line.text));
+        } else if (input.push(line.text)) {
+            answer(input.take());
+        }
     }
     if (!leaving_) note("");
     return save_failed_ ? kExitFailed : 0;
 }
 
-void Repl::handle(std::string_view input) {
-    if (trimmed(input).empty()) return;
-    if (trimmed(input).starts_with('/')) {
-        command(trimmed(input));
-    } else {
-        answer(input);
-    }
-}
-
 void Repl::answer(std::string_view text) {
+    if (trimmed(text).empty()) return;
     interrupt_flag().store(false);
     const Result<Answer> answer = chat_.ask(text, settings_, [](std::string_view piece) { print(piece); });
     const bool stopped = interrupt_flag().exchange(false);

@@ -4,12 +4,18 @@
 
 namespace tandem::cli {
 
+namespace {
+
+constexpr int kMaxContext = 2'000'000'000;  // what can be counted; memory ends long before
+
+}  // namespace
+
 void add_session_options(CLI::App& app, SessionChoice& options) {
     add_device_options(app, options.device);
     app.add_option("--context", options.context,
                    "Tokens the model can look back on; 0: what it was trained for, at most 8192 (0)")
         ->option_text("N")
-        ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+        ->check(CLI::Range(0, kMaxContext));
     app.add_option("--kv", options.kv, "Type of the key-value cache, f16 or f32 (f16, for a model in f32 f32)")
         ->option_text("TYPE")
         ->check(CLI::IsMember({"f16", "f32"}));

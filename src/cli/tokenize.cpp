@@ -24,6 +24,7 @@ struct TokenizeOptions {
     bool from_stdin = false;
     bool no_bos = false;
     bool no_special = false;
+    bool show_special = false;
     bool json = false;
 };
 
@@ -44,7 +45,7 @@ void print_json(const Json& json) {
 Result<int> decode(const TokenizeOptions& options, const text::Tokenizer& tokenizer) {
     const std::vector<text::TokenId> ids = TRY(parse_ids(options.ids));
     TRY(check_vocabulary(ids, tokenizer.vocab_size()));
-    const std::string text = tokenizer.decode(ids, options.no_special);
+    const std::string text = tokenizer.decode(ids, !options.show_special);
     if (options.json) {
         print_json({{"text", text}});
     } else {
@@ -92,8 +93,9 @@ Command add_tokenize(CLI::App& parent) {
                              ->option_text("IDS");
     app->add_flag("--stdin", options->from_stdin, "Read the text from standard input, every byte of it");
     app->add_flag("--no-bos", options->no_bos, "Add no token that the text does not have, such as <bos>");
-    app->add_flag("--no-special", options->no_special,
-                  "Take \"<eos>\" and the like in TEXT as plain text; leave special tokens out with --decode");
+    app->add_flag("--no-special", options->no_special, "Take \"<eos>\" and the like in TEXT as plain text");
+    app->add_flag("--special", options->show_special, "With --decode: show special tokens, which are no part of a text")
+        ->needs(options->ids_given);
     app->add_flag("--json", options->json, "Print {\"ids\": [...]}, or {\"text\": \"...\"} with --decode");
     app->footer(kExamples);
     app->final_callback([options] {

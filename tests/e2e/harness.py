@@ -18,6 +18,7 @@ import unittest
 
 BINARY = os.environ.get("TANDEM_BINARY", "build/tandem")
 SANITIZED = bool(os.environ.get("TANDEM_SANITIZED"))  # limits on the address space do not go with ASan
+VULKAN = bool(os.environ.get("TANDEM_VULKAN"))  # the program has that backend
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 TIMEOUT_S = 300
 

@@ -69,10 +69,12 @@ class Inspect(harness.Case):
         self.assertIn("mamba9000", self.fails("eval", model, "--tokens", "1", "--greedy", "1"))
 
     def test_names_in_a_file_do_not_reach_the_terminal_as_they_are(self):
-        model = self.write("odd.gguf", gguf([(b"general.name", b"\x1b[31mred\nline")], [(b"t\x1b[0m", 5)]))
+        model = self.write("odd.gguf", gguf([(b"general.name", b"\x1b[31mred\nline")], [(b"t", 5)]))
         out = self.ok("inspect", model)
         self.assertNotIn("\x1b", out)
         self.assertIn("\\x1b[31mred\\nline", out)
+        line = self.fails("inspect", self.write("odd.gguf", gguf([], [(b"t\x1b[0m", 5)])))
+        self.assertNotIn("\x1b", line)
 
     def test_render_with_a_template_file(self):
         template = self.write("template.jinja", GEMMA_LIKE)

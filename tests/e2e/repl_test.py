@@ -46,6 +46,7 @@ class Repl(harness.Case):
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
         terminal = self.start("--seed", 1, *self.endless())
         terminal.line("Tell me a long story about a bear.")
+        terminal.expect(r"bear\.\n")
         terminal.expect(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} ")
         terminal.interrupt()
         terminal.expect(r"; stopped\]")

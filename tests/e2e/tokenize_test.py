@@ -68,6 +68,9 @@ class Tokenize(harness.Case):
         parsed = self.json("tokenize", "tales", text, "--no-bos", "--json")["ids"]
         as_text = self.json("tokenize", "tales", text, "--no-bos", "--no-special", "--json")["ids"]
         self.assertLess(len(parsed), len(as_text))
+        listed = " ".join(map(str, parsed))
+        self.assertEqual(self.ok("tokenize", "tales", "--decode", listed), "user\n")
+        self.assertEqual(self.ok("tokenize", "tales", "--decode", listed, "--special"), text + "\n")
 
     def test_errors(self):
         tokenizer = data("tokenizers", "bpe-gpt2", "tokenizer.json")
