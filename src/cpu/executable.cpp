@@ -182,6 +182,7 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
     }
     call.out = {
         .rows = call.result.type.rows(extents_), .cols = cols(call.result.type, extents_), .data = call.result.data};
+    if (call.out.rows == 0) return;  // a step may want no outputs
     const Step step{.batch = &batch,
                     .sequence_of_row = sequence_of_row_,
                     .cache = cache_.get(),

@@ -54,7 +54,7 @@ class Repl(harness.Case):
         terminal.line("/save partial.json")
         terminal.expect(r"2 messages saved")
         with open(self.path("partial.json"), encoding="utf-8") as file:
-            self.assertGreater(len(json.load(file)["messages"][1]["content"]), 3)
+            self.assertGreater(len(json.load(file)["messages"][1]["content"]), 0)
         terminal.line("/set max_tokens 5")
         terminal.expect(r"max_tokens is 5")
         self.ask(terminal, "Hello again.")

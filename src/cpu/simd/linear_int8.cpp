@@ -118,6 +118,8 @@ HWY_INLINE void dot_rows(const typename Weights::Block* w, const QuantizedRow* x
     }
     const int rest = static_cast<int>(blocks - first);
     if (rest > 0) join_scales<Weights, kRows>(w + first, rest, x, first, scales);
+    // Behind the last block x has no scales: whatever was read there must not become a NaN times 0.
+    for (auto& row : scales) std::fill(row + rest, row + kChunk, 0.0F);
     int b = 0;
     for (; b + kBlocksPerVector <= rest; b += kBlocksPerVector)
         add_blocks<Weights, kRows>(w + first + b, x, first + b, scales, b, sums);
