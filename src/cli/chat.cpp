@@ -19,7 +19,9 @@ std::string piece_of(const text::Tokenizer& tokenizer, std::optional<text::Token
 Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
     // The device first: a wrong name should not cost the loading of a model.
     std::unique_ptr<device::Backend> backend = TRY(open_device(options.session.device));
-    std::unique_ptr<Chat> chat(new Chat(TRY(engine::open_bundle(options.model))));
+    engine::Bundle bundle =
+        TRY(engine::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
+    std::unique_ptr<Chat> chat(new Chat(std::move(bundle)));
     chat->backend_ = std::move(backend);
     chat->session_ = TRY(open_session(chat->bundle_.model, *chat->backend_, options.session));
     chat->raw_ = options.raw || !chat->bundle_.chat_template;
