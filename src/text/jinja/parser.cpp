@@ -239,7 +239,9 @@ Result<Stmt> Parser::parse_set(int line) {
         target = TRY(parse_target({}));
     }
     if (skip_symbol("=")) {
-        return statement(line, Set{.target = std::move(target), .value = TRY(parse_tuple({}))});
+        // Not inside of the braces: leaving them half made would leak what is made already.
+        auto value = TRY(parse_tuple({}));
+        return statement(line, Set{.target = std::move(target), .value = std::move(value)});
     }
     size_t known = unknown_.size();
     SetBlock set{.target = std::move(target), .filters = {}, .body = {}};

@@ -137,7 +137,8 @@ Result<Value> dictsort(const Call& call) {
     std::vector<Keyed> items;
     for (const auto& [key, value] : call.self.get<DictObject>().entries) {
         Value sort_key = TRY(fold_case(call.rt, by == "key" ? key : value, case_sensitive));
-        items.push_back({.keys = {std::move(sort_key)}, .item = TRY(call.rt.tuple({key, value}))});
+        Value item = TRY(call.rt.tuple({key, value}));
+        items.push_back({.keys = {std::move(sort_key)}, .item = std::move(item)});
     }
     return call.rt.list(TRY(sorted(call.rt, std::move(items), reverse, true)));
 }
