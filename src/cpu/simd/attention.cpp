@@ -15,6 +15,7 @@
 #include "cpu/simd/attention.h"
 #include "cpu/simd/decode-inl.h"
 #include "cpu/simd/dot-inl.h"
+#include "cpu/simd/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu::simd::HWY_NAMESPACE {
@@ -48,11 +49,13 @@ void score_rows(const float* q, const float* keys, int count, int64_t width, flo
     for (; key + kOutputsAtOnce <= count; key += kOutputsAtOnce) {
         in.w = keys + key * width;
         dot_products<kRows, kOutputsAtOnce>(in, sums);
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) std::copy_n(sums[m], kOutputsAtOnce, scores + m * kTileKeys + key);
     }
     for (; key < count; ++key) {
         in.w = keys + key * width;
         dot_products<kRows, 1>(in, sums);
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) scores[m * kTileKeys + key] = sums[m][0];
     }
 }
@@ -107,19 +110,26 @@ HWY_INLINE void add_values(const float* weights, const float* factors, const flo
                            float* sums) {
     const DWide d;
     VWide acc[kRows][kVectors];
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
+        TANDEM_UNROLL
         for (int v = 0; v < kVectors; ++v)
             acc[m][v] = hn::Mul(hn::LoadU(d, sums + m * width + v * kStep), hn::Set(d, factors[m]));
     }
     for (int key = 0; key < count; ++key) {
         VWide value[kVectors];
+        TANDEM_UNROLL
         for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(d, values + key * width + v * kStep);
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) {
             const VWide weight = hn::Set(d, weights[m * kTileKeys + key]);
+            TANDEM_UNROLL
             for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::MulAdd(weight, value[v], acc[m][v]);
         }
     }
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
+        TANDEM_UNROLL
         for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + m * width + v * kStep);
     }
 }

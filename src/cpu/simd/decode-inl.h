@@ -99,37 +99,56 @@ HWY_INLINE void decode_block(const format::BlockQ5_1& block, float* out) {
     decode_five_bits(block.qs, block.qh, set_f16(block.d), set_f16(block.m), out);
 }
 
-// The scale and the (negative) minimum of a sub-block of q4_k or q5_k.
-struct ScaleMin {
-    VF scale;
-    VF min;
+// The scales, and the minima with a minus, of the eight sub-blocks of q4_k or q5_k: format::k_scale_min() for four of
+// them at a time, in the bytes of 32-bit words.
+struct KScales {
+    alignas(32) float scale[8];
+    alignas(32) float min[8];
 };
-HWY_INLINE ScaleMin sub_block(const uint8_t* scales, int s, float d, float dmin) {
-    const format::KScaleMin k = format::k_scale_min(scales, s);
-    return {hn::Set(DF(), d * k.scale), hn::Set(DF(), -dmin * k.min)};
+HWY_INLINE KScales unpack_scales(const uint8_t* packed, float d, float dmin) {
+    uint32_t words[3];
+    std::memcpy(words, packed, sizeof(words));
+    constexpr uint32_t kSixBits = 0x3f3f3f3f;
+    constexpr uint32_t kFourBits = 0x0f0f0f0f;
+    constexpr uint32_t kTopBits = 0x30303030;
+    const uint32_t scales[2] = {words[0] & kSixBits, (words[2] & kFourBits) | ((words[0] >> 2) & kTopBits)};
+    const uint32_t mins[2] = {words[1] & kSixBits, ((words[2] >> 4) & kFourBits) | ((words[1] >> 2) & kTopBits)};
+    const hn::CappedTag<float, 8> df;
+    const hn::RebindToSigned<decltype(df)> di;
+    const hn::Rebind<uint8_t, decltype(df)> d8;
+    KScales out;
+    for (size_t i = 0; i < 8; i += hn::Lanes(df)) {
+        const auto scale = hn::PromoteTo(di, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(scales) + i));
+        const auto min = hn::PromoteTo(di, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(mins) + i));
+        hn::StoreU(hn::Mul(hn::ConvertTo(df, scale), hn::Set(df, d)), df, out.scale + i);
+        hn::StoreU(hn::Mul(hn::ConvertTo(df, min), hn::Set(df, -dmin)), df, out.min + i);
+    }
+    return out;
 }
 
 HWY_INLINE void decode_block(const format::BlockQ4_K& block, float* out) {
-    const float d = f16_to_f32(block.d);
-    const float dmin = f16_to_f32(block.dmin);
+    const KScales k = unpack_scales(block.scales, f16_to_f32(block.d), f16_to_f32(block.dmin));
     for (int c = 0; c < 4; ++c, out += 64) {
-        const ScaleMin first = sub_block(block.scales, 2 * c, d, dmin);
-        const ScaleMin second = sub_block(block.scales, 2 * c + 1, d, dmin);
+        const VF first_scale = hn::Set(DF(), k.scale[2 * c]);
+        const VF first_min = hn::Set(DF(), k.min[2 * c]);
+        const VF second_scale = hn::Set(DF(), k.scale[2 * c + 1]);
+        const VF second_min = hn::Set(DF(), k.min[2 * c + 1]);
         for (int i = 0; i < 32; i += kWidth) {
             const VI q = load_bytes(block.qs + 32 * c + i);
-            store_scaled(low_nibble(q), first.scale, first.min, out + i);
-            store_scaled(high_nibble(q), second.scale, second.min, out + 32 + i);
+            store_scaled(low_nibble(q), first_scale, first_min, out + i);
+            store_scaled(high_nibble(q), second_scale, second_min, out + 32 + i);
         }
     }
 }
 
 HWY_INLINE void decode_block(const format::BlockQ5_K& block, float* out) {
-    const float d = f16_to_f32(block.d);
-    const float dmin = f16_to_f32(block.dmin);
+    const KScales k = unpack_scales(block.scales, f16_to_f32(block.d), f16_to_f32(block.dmin));
     const VI sixteen = hn::Set(DI(), 16);
     for (int c = 0; c < 4; ++c, out += 64) {
-        const ScaleMin first = sub_block(block.scales, 2 * c, d, dmin);
-        const ScaleMin second = sub_block(block.scales, 2 * c + 1, d, dmin);
+        const VF first_scale = hn::Set(DF(), k.scale[2 * c]);
+        const VF first_min = hn::Set(DF(), k.min[2 * c]);
+        const VF second_scale = hn::Set(DF(), k.scale[2 * c + 1]);
+        const VF second_min = hn::Set(DF(), k.min[2 * c + 1]);
         const VI first_bit = hn::Set(DI(), 1 << (2 * c));
         const VI second_bit = hn::Set(DI(), 2 << (2 * c));
         for (int i = 0; i < 32; i += kWidth) {
@@ -137,8 +156,8 @@ HWY_INLINE void decode_block(const format::BlockQ5_K& block, float* out) {
             const VI h = load_bytes(block.qh + i);
             const VI first_high = hn::IfThenElseZero(hn::TestBit(h, first_bit), sixteen);
             const VI second_high = hn::IfThenElseZero(hn::TestBit(h, second_bit), sixteen);
-            store_scaled(hn::Or(low_nibble(q), first_high), first.scale, first.min, out + i);
-            store_scaled(hn::Or(high_nibble(q), second_high), second.scale, second.min, out + 32 + i);
+            store_scaled(hn::Or(low_nibble(q), first_high), first_scale, first_min, out + i);
+            store_scaled(hn::Or(high_nibble(q), second_high), second_scale, second_min, out + 32 + i);
         }
     }
 }
@@ -150,22 +169,26 @@ HWY_INLINE VI six_bits(VI low, VI h) {
 }
 
 HWY_INLINE void decode_block(const format::BlockQ6_K& block, float* out) {
-    const float d = f16_to_f32(block.d);
-    for (int half = 0; half < 2; ++half, out += 128) {
+    const VF d = set_f16(block.d);
+    alignas(64) float scales[16];
+    for (int i = 0; i < 16; i += kWidth) {
+        const VI scale = hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<int8_t, DF>(), block.scales + i));
+        hn::Store(hn::Mul(hn::ConvertTo(DF(), scale), d), DF(), scales + i);
+    }
+    const auto store = [&](int element, VI bits) HWY_ATTR {
+        const VI q = hn::Sub(bits, hn::Set(DI(), 32));
+        hn::StoreU(hn::Mul(hn::ConvertTo(DF(), q), hn::Set(DF(), scales[element / 16])), DF(), out + element);
+    };
+    for (int half = 0; half < 2; ++half) {
         const uint8_t* ql = block.ql + 64 * half;
-        const int8_t* scales = block.scales + 8 * half;
         for (int l = 0; l < 32; l += kWidth) {
             const VI q = load_bytes(ql + l);
             const VI q32 = load_bytes(ql + 32 + l);
             const VI h = load_bytes(block.qh + 32 * half + l);
-            const auto store = [&](int group, VI bits) HWY_ATTR {
-                const VF scale = hn::Set(DF(), d * scales[2 * group + l / 16]);
-                store_scaled(bits, scale, hn::Mul(scale, hn::Set(DF(), -32.0F)), out + 32 * group + l);
-            };
-            store(0, six_bits<0>(low_nibble(q), h));
-            store(1, six_bits<2>(low_nibble(q32), h));
-            store(2, six_bits<4>(high_nibble(q), h));
-            store(3, six_bits<6>(high_nibble(q32), h));
+            store(128 * half + l, six_bits<0>(low_nibble(q), h));
+            store(128 * half + 32 + l, six_bits<2>(low_nibble(q32), h));
+            store(128 * half + 64 + l, six_bits<4>(high_nibble(q), h));
+            store(128 * half + 96 + l, six_bits<6>(high_nibble(q32), h));
         }
     }
 }

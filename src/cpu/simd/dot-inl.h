@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "cpu/simd/unroll.h"
 HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu::simd::HWY_NAMESPACE {
 
@@ -44,12 +45,18 @@ HWY_INLINE void sum_lanes(VWide a, VWide b, VWide c, VWide d, float* sums) {
     const auto cd = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(tag, c, d), hn::InterleaveUpper(tag, c, d)));
     const VWide abcd = hn::Add(hn::BitCast(tag, hn::InterleaveLower(pairs, ab, cd)),
                                hn::BitCast(tag, hn::InterleaveUpper(pairs, ab, cd)));  // in every 128 bits
-    alignas(64) float lanes[hn::MaxLanes(tag)];
-    hn::Store(abcd, tag, lanes);
-    for (int i = 0; i < 4; ++i) {
-        sums[i] = lanes[i];
-        for (size_t block = 4; block < hn::Lanes(tag); block += 4) sums[i] += lanes[block + static_cast<size_t>(i)];
-    }
+#if HWY_CAP_GE512
+    const hn::Half<DWide> half;
+    const auto folded = hn::Add(hn::LowerHalf(half, abcd), hn::UpperHalf(half, abcd));
+#else
+    const auto folded = abcd;
+#endif
+#if HWY_CAP_GE256
+    const hn::Full128<float> quarter;
+    hn::StoreU(hn::Add(hn::LowerHalf(quarter, folded), hn::UpperHalf(quarter, folded)), quarter, sums);
+#else
+    hn::StoreU(folded, tag, sums);
+#endif
 #endif
 }
 
@@ -59,21 +66,29 @@ HWY_INLINE void dot_products(const Operands& in, float (&sums)[kRows][kOutputsAt
     const DWide d;
     const auto width = static_cast<int64_t>(hn::Lanes(d));
     VWide acc[kRows][kOutputsAtOnce];
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
+        TANDEM_UNROLL
         for (int o = 0; o < kOutputsAtOnce; ++o) acc[m][o] = hn::Zero(d);
     }
     int64_t i = 0;
     for (; i + width <= in.count; i += width) {
         VWide w[kOutputs];
+        TANDEM_UNROLL
         for (int o = 0; o < kOutputs; ++o) w[o] = hn::LoadU(d, in.w + o * in.w_stride + i);
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) {
             const VWide x = hn::LoadU(d, in.x + m * in.x_stride + i);
+            TANDEM_UNROLL
             for (int o = 0; o < kOutputs; ++o) acc[m][o] = hn::MulAdd(x, w[o], acc[m][o]);
         }
     }
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) sum_lanes(acc[m][0], acc[m][1], acc[m][2], acc[m][3], sums[m]);
     for (; i < in.count; ++i) {
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) {
+            TANDEM_UNROLL
             for (int o = 0; o < kOutputs; ++o) sums[m][o] += in.x[m * in.x_stride + i] * in.w[o * in.w_stride + i];
         }
     }

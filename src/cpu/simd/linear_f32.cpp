@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 // clang-format off
 #include <hwy/highway.h>
+#include <hwy/cache_control.h>
 // clang-format on
 
 #include <algorithm>
@@ -46,19 +47,30 @@ void multiply_rows(const F32Product& p, const Operands& in, int64_t row, RowRang
     }
 }
 
+// Columns are taken in pieces, row by row, which is not an order that the processor foresees: so it is told what the
+// next tile will need of the row in this row's place.
+HWY_INLINE void prefetch_next(const Input& weight, int64_t row, int64_t distance, RowRange cols) {
+    if (row + distance >= weight.rows) return;
+    const std::byte* begin = weight.row(row + distance) + row_bytes(weight.dtype, cols.begin);
+    const auto bytes = static_cast<int64_t>(row_bytes(weight.dtype, cols.end - cols.begin));
+    for (int64_t i = 0; i < bytes; i += 64) hwy::Prefetch(begin + i);
+}
+
 // All rows of x with the rows `outputs` of the weights, which fit in a tile.
 void multiply_tile(const F32Product& p, float* tile, RowRange outputs) {
     const DecodeSpan decode = decoder_of(p.weight.dtype);
     const bool in_place = p.weight.dtype == DType::f32;
     for (int64_t first = 0; first < p.weight.cols; first += kTileCols) {
         const int64_t count = std::min(p.weight.cols - first, kTileCols);
-        Operands in{.w = tile, .w_stride = kTileCols, .x = nullptr, .x_stride = p.x.cols, .count = count};
+        Operands in{.w = tile, .w_stride = kTileStride, .x = nullptr, .x_stride = p.x.cols, .count = count};
         if (in_place) {
             in.w = reinterpret_cast<const float*>(p.weight.row(outputs.begin)) + first;
             in.w_stride = p.weight.cols;
         } else {
-            for (int64_t o = outputs.begin; o < outputs.end; ++o)
-                decode(p.weight.row(o), first, count, tile + (o - outputs.begin) * kTileCols);
+            for (int64_t o = outputs.begin; o < outputs.end; ++o) {
+                prefetch_next(p.weight, o, outputs.end - outputs.begin, {first, first + count});
+                decode(p.weight.row(o), first, count, tile + (o - outputs.begin) * kTileStride);
+            }
         }
         for (int64_t row = 0; row < p.x.rows;) {
             in.x = p.x.f32(row) + first;

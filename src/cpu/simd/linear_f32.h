@@ -11,7 +11,9 @@ namespace tandem::cpu::simd {
 
 inline constexpr int64_t kTileOutputs = 32;
 inline constexpr int64_t kTileCols = 1024;  // a tile takes 128 KiB; six rows of x of that length stay in the L1 cache
-inline constexpr size_t kTileFloats = kTileOutputs * kTileCols;
+inline constexpr int64_t kTileStride =
+    kTileCols + 16;  // rows 4 KiB apart would compete for the same lines of the cache
+inline constexpr size_t kTileFloats = kTileOutputs * kTileStride;
 
 struct F32Product {
     Input weight;

@@ -16,10 +16,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/float16.h"
 #include "cpu/kernel.h"
 #include "cpu/simd/int8_dot-inl.h"
 #include "cpu/simd/linear_int8.h"
+#include "cpu/simd/unroll.h"
 #include "graph/ops.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,9 +29,8 @@ namespace tandem::cpu::simd::HWY_NAMESPACE {
 
 // ---- Rounding x
 
-// d = max|x| / 127, q = x / d. `corrections` holds what takes the weights' offset off again: -offset times the sum of
-// q, in total or in the lanes of the vector that the block's products are summed in.
-void quantize_row(const float* x, const QuantizedRow& row, int64_t cols, int offset, int correction_lanes) {
+// d = max|x| / 127, q = x / d. `corrections` gets what takes the weights' offset off again: -offset times the sum of q.
+void quantize_row(const float* x, const QuantizedRow& row, int64_t cols, int offset) {
     const DF32 d;
     const hn::Rebind<int8_t, DF32> d8;
     const hn::Rebind<int16_t, DF32> d16;
@@ -42,24 +41,34 @@ void quantize_row(const float* x, const QuantizedRow& row, int64_t cols, int off
         for (int i = 0; i < kBlock; i += kLanes) largest = hn::Max(largest, hn::Abs(hn::LoadU(d, in + i)));
         const float scale = hn::GetLane(hn::MaxOfLanes(d, largest)) / 127.0F;
         const VF32 inverse = hn::Set(d, scale > 0.0F ? 1.0F / scale : 0.0F);
-        int32_t* corrections = row.corrections + b * correction_lanes;
-        alignas(64) int32_t q[kBlock];
+        VI32 sum = hn::Zero(d32);
         for (int i = 0; i < kBlock; i += kLanes) {
             const VI32 rounded = hn::NearestInt(hn::Mul(hn::LoadU(d, in + i), inverse));
-            hn::Store(rounded, d32, q + i);
+            sum = hn::Add(sum, rounded);
             hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, rounded)), d8, row.q + b * kBlock + i);
         }
         row.scales[b] = scale;
-        std::fill_n(corrections, correction_lanes, 0);
-        for (int i = 0; i < kBlock; ++i) corrections[i / 4 % correction_lanes] -= offset * q[i];
+        row.corrections[b] = -offset * hn::GetLane(hn::SumOfLanes(d32, sum));
+    }
+}
+
+inline constexpr int kCorrectionLanes = kLanes < 8 ? kLanes : 8;
+
+// The same corrections, spread over the lanes of the vector in which dot4() sums the products of a block.
+template <int kOffset>
+void spread_corrections(const QuantizedRow& row, int64_t cols) {
+    const VU8 offset = hn::Set(DU8(), static_cast<uint8_t>(kOffset));
+    for (int64_t b = 0; b < cols / kBlock; b += kBlocksPerVector) {
+        VI32 sum = hn::Zero(DI32());
+        for (int i = 0; i < kVectorsPerBlock; ++i)
+            sum = dot4<kOffset>(sum, offset, hn::LoadU(DI8(), row.q + b * kBlock + i * 4 * kLanes));
+        hn::StoreU(hn::Neg(sum), DI32(), row.corrections + b * kCorrectionLanes);
     }
 }
 
 // ---- A few rows of x
 
 inline constexpr int kChunk = 16;  // blocks whose scales are converted at once
-inline constexpr int kCorrectionLanes = kLanes < 8 ? kLanes : 8;
-
 // scales[m][b] = scale of weight block b times that of block b of row m.
 template <class Weights, int kRows>
 HWY_INLINE void join_scales(const typename Weights::Block* blocks, int count, const QuantizedRow* x, int64_t first,
@@ -70,6 +79,7 @@ HWY_INLINE void join_scales(const typename Weights::Block* blocks, int count, co
     const hn::Rebind<hwy::float16_t, DF32> d16;
     for (int b = 0; b < count; b += kLanes) {
         const VF32 w = hn::PromoteTo(d, hn::Load(d16, reinterpret_cast<const hwy::float16_t*>(halves) + b));
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) hn::StoreU(hn::Mul(w, hn::LoadU(d, x[m].scales + first + b)), d, scales[m] + b);
     }
 }
@@ -91,10 +101,13 @@ HWY_INLINE void add_blocks(const typename Weights::Block* blocks, const Quantize
     const DI32 d32;
     const DI8 d8;
     VU8 w[kVectorsPerBlock];
+    TANDEM_UNROLL
     for (int i = 0; i < kVectorsPerBlock; ++i) w[i] = Weights::load(blocks, i);
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
         VI32 products = hn::Zero(d32);
         if constexpr (Weights::kOffset > 0) products = hn::LoadU(d32, x[m].corrections + first * kCorrectionLanes);
+        TANDEM_UNROLL
         for (int i = 0; i < kVectorsPerBlock; ++i) {
             products = dot4<Weights::kOffset>(products, w[i], hn::LoadU(d8, x[m].q + first * kBlock + i * 4 * kLanes));
         }
@@ -127,6 +140,7 @@ HWY_INLINE void dot_rows(const typename Weights::Block* w, const QuantizedRow* x
         const Block last[2] = {w[first + b], {}};
         add_blocks<Weights, kRows>(last, x, first + b, scales, b, sums);
     }
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) y[m] = hn::GetLane(hn::SumOfLanes(d, sums[m]));
 }
 
@@ -179,25 +193,72 @@ HWY_INLINE Panel panel_of(std::byte* tile, int index) {
             reinterpret_cast<float*>(tile + kTilePanels * kBytes) + static_cast<size_t>(index) * kLanes * kTileBlocks};
 }
 
-// Unpacks `count` blocks of one row of weights into lane `lane` of its panel.
+using DU32 = hn::ScalableTag<uint32_t>;
+using VU32 = hn::Vec<DU32>;
+
+// Lane i of vector j becomes lane j of vector i.
+HWY_INLINE void transpose(VU32 (&v)[kLanes]) {
+    const DU32 d;
+    const hn::RepartitionToWide<DU32> d64;
+    TANDEM_UNROLL
+    for (int g = 0; g < kLanes; g += 4) {  // four by four in every 128 bits
+        const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, v[g], v[g + 1]));
+        const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, v[g], v[g + 1]));
+        const auto cd_low = hn::BitCast(d64, hn::InterleaveLower(d, v[g + 2], v[g + 3]));
+        const auto cd_high = hn::BitCast(d64, hn::InterleaveUpper(d, v[g + 2], v[g + 3]));
+        v[g] = hn::BitCast(d, hn::InterleaveLower(d64, ab_low, cd_low));
+        v[g + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, cd_low));
+        v[g + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, cd_high));
+        v[g + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, cd_high));
+    }
+#if HWY_CAP_GE512
+    TANDEM_UNROLL
+    for (int j = 0; j < 4; ++j) {  // then blocks of 128 bits, four by four
+        const __m512i ab_low = _mm512_shuffle_i32x4(v[j].raw, v[j + 4].raw, 0x44);
+        const __m512i ab_high = _mm512_shuffle_i32x4(v[j].raw, v[j + 4].raw, 0xee);
+        const __m512i cd_low = _mm512_shuffle_i32x4(v[j + 8].raw, v[j + 12].raw, 0x44);
+        const __m512i cd_high = _mm512_shuffle_i32x4(v[j + 8].raw, v[j + 12].raw, 0xee);
+        v[j].raw = _mm512_shuffle_i32x4(ab_low, cd_low, 0x88);
+        v[j + 4].raw = _mm512_shuffle_i32x4(ab_low, cd_low, 0xdd);
+        v[j + 8].raw = _mm512_shuffle_i32x4(ab_high, cd_high, 0x88);
+        v[j + 12].raw = _mm512_shuffle_i32x4(ab_high, cd_high, 0xdd);
+    }
+#elif HWY_CAP_GE256
+    TANDEM_UNROLL
+    for (int j = 0; j < 4; ++j) {
+        const VU32 low = hn::ConcatLowerLower(d, v[j + 4], v[j]);
+        v[j + 4] = hn::ConcatUpperUpper(d, v[j + 4], v[j]);
+        v[j] = low;
+    }
+#endif
+}
+
+// Unpacks `count` blocks of each row of weights of a panel.
 template <class Weights>
-void pack_row(const typename Weights::Block* blocks, int count, const Panel& panel, int lane) {
+void pack_panel(const typename Weights::Block* const (&rows)[kLanes], int count, const Panel& panel) {
     using Block = typename Weights::Block;
-    const DU8 d;
-    alignas(64) uint32_t unpacked[kBlocksPerVector * kBlock / 4];
+    const DF32 d;
+    const hn::Rebind<hwy::float16_t, DF32> d16;
+    for (int b = 0; b < count; ++b) {
+        alignas(64) uint16_t halves[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane) halves[lane] = rows[lane][b].d;
+        const auto scales = hn::PromoteTo(d, hn::Load(d16, reinterpret_cast<const hwy::float16_t*>(halves)));
+        hn::Store(scales, d, panel.scales + b * kLanes);
+    }
     for (int b = 0; b < count; b += kBlocksPerVector) {
-        Block pair[2];
-        const Block* from = blocks + b;
-        if (b + kBlocksPerVector > count) {  // one block where a vector takes two
-            pair[0] = blocks[b];
-            from = pair;
-        }
-        for (int i = 0; i < kVectorsPerBlock; ++i)
-            hn::Store(Weights::load(from, i), d, reinterpret_cast<uint8_t*>(unpacked) + i * 4 * kLanes);
-        for (int s = 0; s < kBlocksPerVector && b + s < count; ++s) {
-            panel.scales[(b + s) * kLanes + lane] = f16_to_f32(blocks[b + s].d);
-            uint8_t* to = panel.q + static_cast<size_t>((b + s) * 8 * kLanes + lane) * 4;
-            for (int j = 0; j < 8; ++j) std::memcpy(to + j * kLanes * 4, unpacked + s * 8 + j, 4);
+        const bool alone = b + kBlocksPerVector > count;  // one block where a vector takes two
+        TANDEM_UNROLL
+        for (int i = 0; i < kVectorsPerBlock; ++i) {
+            VU32 v[kLanes];
+            TANDEM_UNROLL
+            for (int lane = 0; lane < kLanes; ++lane) {
+                const Block pair[2] = {rows[lane][b], {}};
+                v[lane] = hn::BitCast(DU32(), Weights::load(alone ? pair : rows[lane] + b, i));
+            }
+            transpose(v);
+            uint8_t* to = panel.q + static_cast<size_t>(b * 8 + i * kLanes) * kLanes * 4;
+            TANDEM_UNROLL
+            for (int j = 0; j < kLanes; ++j) hn::StoreU(hn::BitCast(DU8(), v[j]), DU8(), to + j * kLanes * 4);
         }
     }
 }
@@ -210,24 +271,31 @@ HWY_INLINE void multiply_panels(const Panel* panels, const QuantizedRow* x, int6
     const DF32 d;
     for (int b = 0; b < count; ++b) {
         VI32 products[kRows][kPanelsAtOnce];
+        TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) {
             const VI32 start = Weights::kOffset > 0 ? hn::Set(d32, x[m].corrections[first + b]) : hn::Zero(d32);
+            TANDEM_UNROLL
             for (int n = 0; n < kPanelsAtOnce; ++n) products[m][n] = start;
         }
         for (int j = 0; j < 8; ++j) {
             VU8 w[kPanelsAtOnce];
+            TANDEM_UNROLL
             for (int n = 0; n < kPanelsAtOnce; ++n)
                 w[n] = hn::Load(DU8(), panels[n].q + static_cast<size_t>((b * 8 + j) * kLanes) * 4);
+            TANDEM_UNROLL
             for (int m = 0; m < kRows; ++m) {
                 int32_t four;
                 std::memcpy(&four, x[m].q + (first + b) * kBlock + 4 * j, 4);
                 const VI8 x4 = hn::BitCast(DI8(), hn::Set(d32, four));
+                TANDEM_UNROLL
                 for (int n = 0; n < kPanelsAtOnce; ++n)
                     products[m][n] = dot4<Weights::kOffset>(products[m][n], w[n], x4);
             }
         }
+        TANDEM_UNROLL
         for (int n = 0; n < kPanelsAtOnce; ++n) {
             const VF32 w_scale = hn::Load(d, panels[n].scales + b * kLanes);
+            TANDEM_UNROLL
             for (int m = 0; m < kRows; ++m) {
                 const VF32 scale = hn::Mul(w_scale, hn::Set(d, x[m].scales[first + b]));
                 y[m][n] = hn::MulAdd(hn::ConvertTo(d, products[m][n]), scale, y[m][n]);
@@ -243,28 +311,39 @@ struct TilePlace {
     int64_t output;
 };
 
+// to[i] = sums[i] + before[i] for the first `count` lanes; `before` may be null.
+HWY_INLINE void store_sums(VF32 sums, const float* before, int64_t count, float* to) {
+    const DF32 d;
+    if (count >= kLanes) {
+        hn::StoreU(before == nullptr ? sums : hn::Add(sums, hn::LoadU(d, before)), d, to);
+        return;
+    }
+    alignas(64) float lanes[kLanes];
+    hn::Store(sums, d, lanes);
+    for (int64_t i = 0; i < count; ++i) to[i] = lanes[i] + (before == nullptr ? 0.0F : before[i]);
+}
+
 // The products of one group of rows with kPanelsAtOnce panels, stored or added to what earlier blocks gave.
 template <class Weights, int kRows>
 void multiply_tile_rows(const Int8Product& p, const Panel* panels, const TilePlace& at, int64_t row) {
     const DF32 d;
     QuantizedRow x[kRows];
     VF32 y[kRows][kPanelsAtOnce];
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
         x[m] = p.x.row(row + m);
+        TANDEM_UNROLL
         for (int n = 0; n < kPanelsAtOnce; ++n) y[m][n] = hn::Zero(d);
     }
     multiply_panels<Weights, kRows>(panels, x, at.first, at.count, y);
+    TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
+        TANDEM_UNROLL
         for (int n = 0; n < kPanelsAtOnce; ++n) {
             const int64_t output = at.output + n * kLanes;
-            const auto lanes = static_cast<size_t>(std::clamp<int64_t>(p.out.cols - output, 0, kLanes));
             float* to = p.out.f32(row + m) + output;
-            alignas(64) float sums[kLanes];
-            hn::Store(y[m][n], d, sums);
-            for (size_t i = 0; i < lanes; ++i) {
-                const float bias = p.bias != nullptr ? p.bias[output + static_cast<int64_t>(i)] : 0.0F;
-                to[i] = sums[i] + (at.first == 0 ? bias : to[i]);
-            }
+            const float* before = at.first > 0 ? to : p.bias == nullptr ? nullptr : p.bias + output;
+            store_sums(y[m][n], before, p.out.cols - output, to);
         }
     }
 }
@@ -272,9 +351,13 @@ void multiply_tile_rows(const Int8Product& p, const Panel* panels, const TilePla
 template <class Weights>
 void multiply_tile(const Int8Product& p, std::byte* tile, const TilePlace& at) {
     const int outputs = static_cast<int>(std::min<int64_t>(p.out.cols - at.output, kTileOutputs));
-    for (int o = 0; o < outputs; ++o) {
-        const auto* blocks = reinterpret_cast<const typename Weights::Block*>(p.weight.row(at.output + o)) + at.first;
-        pack_row<Weights>(blocks, at.count, panel_of(tile, o / kLanes), o % kLanes);
+    for (int o = 0; o < outputs; o += kLanes) {
+        const typename Weights::Block* rows[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane) {  // lanes past the last output repeat it
+            const std::byte* row = p.weight.row(at.output + std::min(o + lane, outputs - 1));
+            rows[lane] = reinterpret_cast<const typename Weights::Block*>(row) + at.first;
+        }
+        pack_panel<Weights>(rows, at.count, panel_of(tile, o / kLanes));
     }
     for (int64_t row = 0; row < p.rows;) {
         const int64_t left = p.rows - row;
@@ -306,15 +389,19 @@ void multiply_many(const Int8Product& p, std::byte* tile, RowRange tiles) {
     }
 }
 
-void quantize(const Input& x, const Int8Kernels& kernels, bool many, const QuantizedRows& rows, RowRange range) {
-    for (int64_t r = range.begin; r < range.end; ++r)
-        quantize_row(x.f32(r), rows.row(r), x.cols, kernels.offset, many ? 1 : kCorrectionLanes);
+template <class Weights>
+void quantize(const Input& x, bool many, const QuantizedRows& rows, RowRange range) {
+    for (int64_t r = range.begin; r < range.end; ++r) {
+        quantize_row(x.f32(r), rows.row(r), x.cols, Weights::kOffset);
+        if constexpr (Weights::kOffset > 0) {
+            if (!many) spread_corrections<Weights::kOffset>(rows.row(r), x.cols);
+        }
+    }
 }
 
 template <class Weights>
-inline constexpr Int8Kernels kKernels = {.offset = Weights::kOffset,
-                                         .tile_outputs = kTileOutputs,
-                                         .quantize = quantize,
+inline constexpr Int8Kernels kKernels = {.tile_outputs = kTileOutputs,
+                                         .quantize = quantize<Weights>,
                                          .multiply_few = multiply_few<Weights>,
                                          .multiply_many = multiply_many<Weights>};
 
@@ -342,7 +429,7 @@ namespace {
 
 HWY_EXPORT(kernels_for);
 
-constexpr int64_t kManyRows = 8;  // from here on it pays to unpack tiles
+constexpr int64_t kManyRows = 5;  // from here on it pays to unpack tiles
 
 bool supports(const op::Linear& /*op*/, graph::InputTypes inputs) {
     return HWY_DYNAMIC_DISPATCH(kernels_for)(inputs[0].dtype) != nullptr;
@@ -360,7 +447,7 @@ void linear(const op::Linear& /*op*/, const Args& args) {
     const bool many = x.rows >= kManyRows;
     const QuantizedRows rows(args.step.scratch.data(), x.cols);
     args.step.for_each_range(x.rows, std::max<int64_t>(1, 16384 / x.cols), [&](int64_t begin, int64_t end, int) {
-        kernels.quantize(x, kernels, many, rows, {begin, end});
+        kernels.quantize(x, many, rows, {begin, end});
     });
 
     const Int8Product product{.weight = weight,

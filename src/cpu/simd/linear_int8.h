@@ -58,9 +58,8 @@ struct Int8Product {
 
 // The code for one weight type on one SIMD target.
 struct Int8Kernels {
-    int offset;        // what is added to weights to make them unsigned
     int tile_outputs;  // rows of weights in a tile
-    void (*quantize)(const Input& x, const Int8Kernels& kernels, bool many, const QuantizedRows& rows, RowRange range);
+    void (*quantize)(const Input& x, bool many, const QuantizedRows& rows, RowRange range);
     void (*multiply_few)(const Int8Product& product, RowRange outputs);
     void (*multiply_many)(const Int8Product& product, std::byte* tile, RowRange tiles);
 };
