@@ -62,7 +62,7 @@ class Bpe : public TokenModel {
 
     void encode(std::string_view text, ModelScratch& scratch, std::vector<TokenId>& out) const override {
         if (options_.ignore_merges) {
-            if (const auto whole = vocab_.find(text)) {
+            if (const auto whole = vocab_.find_in_model(text)) {
                 out.push_back(*whole);
                 return;
             }
@@ -113,9 +113,9 @@ class Bpe : public TokenModel {
     std::optional<TokenId> find_character(std::string_view character, bool first, bool last) const {
         const bool prefixed = !first && !options_.continuing_subword_prefix.empty();
         const bool suffixed = last && !options_.end_of_word_suffix.empty();
-        if (!prefixed && !suffixed) return vocab_.find(character);
-        return vocab_.find((prefixed ? options_.continuing_subword_prefix : "") + std::string(character) +
-                           (suffixed ? options_.end_of_word_suffix : ""));
+        if (!prefixed && !suffixed) return vocab_.find_in_model(character);
+        return vocab_.find_in_model((prefixed ? options_.continuing_subword_prefix : "") + std::string(character) +
+                                    (suffixed ? options_.end_of_word_suffix : ""));
     }
 
     const Vocabulary& vocab_;

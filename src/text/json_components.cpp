@@ -156,7 +156,8 @@ Status add_pre_tokenizer(const json& spec, std::vector<PreTokenizerPtr>& out) {
     } else if (type == "Punctuation") {
         out.push_back(punctuation_pre_tokenizer(TRY(parse_behavior(spec))));
     } else if (type == "Whitespace") {
-        out.push_back(split_pre_tokenizer(TRY(Pattern::regex(R"(\w+|[^\w\s]+)")), SplitBehavior::removed, true));
+        out.push_back(split_pre_tokenizer(TRY(Pattern::regex(R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)")),
+                                          SplitBehavior::removed, true));
     } else if (type == "WhitespaceSplit") {
         out.push_back(whitespace_split());
     } else if (type == "BertPreTokenizer") {

@@ -22,7 +22,7 @@ class Pattern {
     // Every character that passes is a match of its own.
     static Pattern characters(CharTest test) { return Pattern(std::move(test)); }
 
-    // Replaces the content of `matches` with the matches in `text` (UTF-8), from left to right, none empty.
+    // Replaces the content of `matches` with the matches in `text` (UTF-8), from left to right.
     void find_all(std::string_view text, std::vector<ByteRange>& matches) const;
     std::string replace(std::string_view text, std::string_view replacement) const;
 

@@ -81,6 +81,7 @@ class Split : public PreTokenizer {
             rearrange(parts);
             for (const Part& part : parts) {
                 const ByteRange range = part.range;
+                if (range.begin == range.end) continue;
                 out.push_back({fragment.text.substr(range.begin, range.end - range.begin),
                                fragment.at_start && range.begin == 0});
             }

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kMaxPatternBytes = 16384;
 // White_Space as Unicode has it; PCRE2's \s also takes U+180E. Stands inside a character class.
 constexpr std::string_view kSpaceClass = "\\t-\\r\\x{20}\\x{85}\\p{Z}";
+// PCRE2's \w leaves out the marks and takes all numbers.
+constexpr std::string_view kWordClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 
 // Rewrites what Oniguruma and PCRE2 read differently.
 class Translator {
@@ -50,6 +52,14 @@ class Translator {
             replace_escape(kSpaceClass, "[", "]");
         } else if (kind == 'S' && depth_ == 0) {
             replace_escape(kSpaceClass, "[^", "]");
+        } else if (kind == 'S') {
+            replace_escape("\\P{White_Space}", "", "");
+        } else if (kind == 'b' && depth_ == 0) {
+            replace_escape(fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordClass), "", "");
+        } else if (kind == 'w') {
+            replace_escape(kWordClass, "[", "]");
+        } else if (kind == 'W' && depth_ == 0) {
+            replace_escape(kWordClass, "[^", "]");
         } else if (kind == 'h') {  // a hexadecimal digit, not a horizontal space
             replace_escape("0-9A-Fa-f", "[", "]");
         } else if (kind == 'u' && at_ + 6 <= in_.size()) {
@@ -112,6 +122,17 @@ struct FreeMatch {
     void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
 };
 
+// No expression may take forever; shared, because matching only reads it.
+pcre2_match_context* limits() {
+    static const std::unique_ptr<pcre2_match_context, FreeMatch> context = [] {
+        std::unique_ptr<pcre2_match_context, FreeMatch> made(pcre2_match_context_create(nullptr));
+        pcre2_set_match_limit(made.get(), 10'000'000);
+        pcre2_set_heap_limit(made.get(), 64 * 1024);  // KiB
+        return made;
+    }();
+    return context.get();
+}
+
 PCRE2_SPTR units(std::string_view text) {
     // PCRE2 takes no null, not even for an empty text.
     return reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
@@ -146,29 +167,29 @@ Result<Regex> Regex::compile(std::string_view pattern) {
 }
 
 void Regex::find_all(std::string_view text, std::vector<ByteRange>& matches) const {
-    const std::unique_ptr<pcre2_match_data, FreeMatch> data(pcre2_match_data_create(1, nullptr));
-    const std::unique_ptr<pcre2_match_context, FreeMatch> context(pcre2_match_context_create(nullptr));
-    pcre2_set_match_limit(context.get(), 10'000'000);
-    pcre2_set_heap_limit(context.get(), 64 * 1024);  // KiB
+    // Texts come in very many small parts: one per thread saves making it anew each time.
+    thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> data(pcre2_match_data_create(1, nullptr));
     if (!is_valid_utf8(text)) return;
+    constexpr size_t kNowhere = PCRE2_UNSET;
     size_t at = 0;
+    size_t last_end = kNowhere;
     uint32_t options = PCRE2_NO_UTF_CHECK;
-    while (at < text.size()) {
-        int rc = pcre2_match(code_.get(), units(text), text.size(), at, options, data.get(), context.get());
+    while (at <= text.size()) {
+        int rc = pcre2_match(code_.get(), units(text), text.size(), at, options, data.get(), limits());
         if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {  // the interpreter has the heap instead
             options |= PCRE2_NO_JIT;
-            rc = pcre2_match(code_.get(), units(text), text.size(), at, options, data.get(), context.get());
+            rc = pcre2_match(code_.get(), units(text), text.size(), at, options, data.get(), limits());
         }
         if (rc < 0) return;
         const PCRE2_SIZE* found = pcre2_get_ovector_pointer(data.get());
-        if (found[0] < found[1] && found[0] >= at) {
-            matches.push_back({found[0], found[1]});
-            at = found[1];
-        } else {  // empty, or moved backwards by \K: go on at the next character
-            at = found[0] > at ? found[0] : at;
+        const bool backwards = found[0] < at || found[1] < found[0];  // by \K
+        if (backwards || (found[0] == found[1] && found[1] == last_end)) {
             ++at;
             while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) ++at;
+            continue;
         }
+        matches.push_back({found[0], found[1]});
+        at = last_end = found[1];
     }
 }
 

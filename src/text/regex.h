@@ -24,7 +24,8 @@ class Regex {
     // Oniguruma's syntax, which tokenizer.json uses. What means something else to PCRE2 is translated or refused.
     static Result<Regex> compile(std::string_view pattern);
 
-    // Appends all matches in `text` from left to right; empty ones are left out. In what is not UTF-8 there are none.
+    // Appends all matches in `text` from left to right, empty ones too, but none right after another match. In what
+    // is not UTF-8 there are none.
     // An expression that needs absurdly many steps finds nothing more in this text.
     void find_all(std::string_view text, std::vector<ByteRange>& matches) const;
 

@@ -19,14 +19,14 @@ class PieceList {
   public:
     explicit PieceList(size_t expected) : limit_(static_cast<int64_t>(expected) * 4 + 65536) {}
 
-    Status add(int64_t id, std::string text, PieceKind kind) {
+    Status add(int64_t id, std::string text, PieceKind kind, bool added = false) {
         if (id < 0 || id >= limit_)
             return fail("token '{}' has the id {}, which is out of range for this vocabulary", text, id);
         if (text.size() > Vocabulary::kMaxPieceBytes)
             return fail("token {} has {} bytes; the limit is {}", id, text.size(), Vocabulary::kMaxPieceBytes);
         const auto index = static_cast<size_t>(id);
         if (index >= pieces_.size()) pieces_.resize(index + 1, Piece{.text = {}, .kind = PieceKind::unused});
-        pieces_[index] = {.text = std::move(text), .kind = kind};
+        pieces_[index] = {.text = std::move(text), .kind = kind, .added = added};
         return Ok{};
     }
 
@@ -95,9 +95,10 @@ Result<std::vector<AddedTokenEntry>> read_added_tokens(const json& root) {
 Status merge_added_tokens(std::vector<AddedTokenEntry>& entries, PieceList& list) {
     const Vocabulary known(list.pieces());
     for (AddedTokenEntry& entry : entries) {
-        if (const auto id = known.find(entry.token.content)) entry.token.id = *id;
-        TRY(list.add(entry.token.id, entry.token.content,
-                     entry.token.special ? PieceKind::control : PieceKind::user_defined));
+        const auto id = known.find(entry.token.content);
+        if (id) entry.token.id = *id;
+        const PieceKind kind = entry.token.special ? PieceKind::control : PieceKind::user_defined;
+        TRY(list.add(entry.token.id, entry.token.content, kind, !id));
     }
     return Ok{};
 }

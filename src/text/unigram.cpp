@@ -146,7 +146,7 @@ class Unigram : public TokenModel {
     bool is_unknown(const Step& step) const { return step.id == kUnknown || step.id == options_.unk; }
 
     void push_unknown(std::string_view text, std::vector<TokenId>& out) const {
-        if (const auto id = vocab_.find(text)) {
+        if (const auto id = vocab_.find_in_model(text)) {
             out.push_back(*id);
         } else if (bytes_) {
             for (const char byte : text) out.push_back((*bytes_)[static_cast<unsigned char>(byte)]);

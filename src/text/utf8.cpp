@@ -102,7 +102,11 @@ bool is_mark(uint32_t code) {
 
 bool is_word(uint32_t code) {
     const auto c = category(code);
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_ND) || c == UTF8PROC_CATEGORY_PC;
+    const bool joiner = code == 0x200C || code == 0x200D;
+    const bool circled_letter = (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+                                (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
+    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || joiner ||
+           circled_letter;
 }
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {

@@ -40,7 +40,7 @@ bool is_space(uint32_t code);
 bool is_number(uint32_t code);
 bool is_punctuation(uint32_t code);
 bool is_mark(uint32_t code);
-bool is_word(uint32_t code);  // \w: letters, marks, decimal digits, connectors
+bool is_word(uint32_t code);  // Alphabetic, marks, decimal digits, connectors, joiners
 
 // Replaces every occurrence; `from` must not be empty.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);

@@ -17,6 +17,11 @@ std::optional<TokenId> Vocabulary::find(std::string_view text) const {
     return found->second;
 }
 
+std::optional<TokenId> Vocabulary::find_in_model(std::string_view text) const {
+    const auto id = find(text);
+    return id && !(*this)[*id].added ? id : std::nullopt;
+}
+
 std::optional<uint8_t> parse_byte_piece(std::string_view piece) {
     if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return std::nullopt;
     uint8_t byte = 0;

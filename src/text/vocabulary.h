@@ -19,6 +19,7 @@ struct Piece {
     std::string text;
     PieceKind kind = PieceKind::normal;
     float score = 0;
+    bool added = false;  // not known to the model: only found whole in a text, before it is tokenized
 };
 
 class Vocabulary {
@@ -34,6 +35,8 @@ class Vocabulary {
     bool contains(TokenId id) const { return id >= 0 && id < size(); }
     const Piece& operator[](TokenId id) const { return pieces_[static_cast<size_t>(id)]; }
     std::optional<TokenId> find(std::string_view text) const;
+    // Without the added pieces.
+    std::optional<TokenId> find_in_model(std::string_view text) const;
 
   private:
     std::vector<Piece> pieces_;

@@ -59,6 +59,7 @@ TEST(TokenizerJson, SplitBehaviors) {
     EXPECT_EQ(fragments(split("MergedWithNext"), "a-b--b", known), (Pieces{"a", "-b", "-", "-b"}));
     EXPECT_EQ(fragments(split("MergedWithNext"), "b-", known), (Pieces{"b", "-"}));
     EXPECT_EQ(fragments(split("Contiguous"), "a-b--c", known), (Pieces{"a", "-", "b", "--", "c"}));
+    EXPECT_EQ(fragments(split("Isolated", {{"Regex", "(?=-)"}}), "a--b", known), (Pieces{"a", "-", "-b"}));
     EXPECT_EQ(fragments(split("Removed", {{"Regex", "[a-z]"}}, true), "a-b--c", known), (Pieces{"a", "b", "c"}));
 }
 
@@ -258,6 +259,7 @@ TEST(TokenizerJson, AddedTokensAreFoundFirst) {
     EXPECT_EQ(tokenizer->encode("<ab>", {.parse_special = false}), (std::vector<TokenId>{501}));
     EXPECT_EQ(tokenizer->encode("cat"), (std::vector<TokenId>{502}));
     EXPECT_EQ(tokenizer->encode("cats").size(), 4U);
+    EXPECT_EQ(tokenizer->encode("acat").size(), 4U);
     EXPECT_EQ(tokenizer->encode(" \n<l>  "), (std::vector<TokenId>{503}));
     EXPECT_EQ(tokenizer->encode("aBc"), (std::vector<TokenId>{504}));
     EXPECT_TRUE(tokenizer->is_special(500));
@@ -265,6 +267,15 @@ TEST(TokenizerJson, AddedTokensAreFoundFirst) {
     EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{500, 501}, false), "<a><ab>");
     EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{500, 501}, true), "<ab>");
     EXPECT_EQ(tokenizer->token_bytes(500), "");
+}
+
+TEST(TokenizerJson, TheModelDoesNotKnowTheAddedTokens) {
+    json model = character_model();
+    model["ignore_merges"] = true;
+    const json root = {{"model", model},
+                       {"added_tokens", {added(500, "<a>", {{"special", true}})}},
+                       {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}};
+    EXPECT_EQ(make(root)->encode("b <a>", {.parse_special = false}).size(), 4U);
 }
 
 TEST(TokenizerJson, PostProcessorsFrameTheText) {

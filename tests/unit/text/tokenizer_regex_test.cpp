@@ -26,12 +26,16 @@ TEST(Regex, SpaceIsWhatUnicodeCallsWhiteSpace) {
               (Matches{"\xC2\x85\xE2\x80\xA8\xE3\x80\x80\t"}));
     EXPECT_EQ(matches(R"(\s)", "\xE1\xA0\x8E"), Matches{});  // U+180E is none
     EXPECT_EQ(matches(R"([^\s]+)", "a \xE1\xA0\x8E"), (Matches{"a", "\xE1\xA0\x8E"}));
+    EXPECT_EQ(matches(R"([^\S\n]+)", "a \n\xE1\xA0\x8E\t"), (Matches{" ", "\t"}));
     EXPECT_EQ(matches(R"(\S+)", "a\xE1\xA0\x8E b"), (Matches{"a\xE1\xA0\x8E", "b"}));
 }
 
 TEST(Regex, ClassesAreUnicode) {
     EXPECT_EQ(matches(R"(\p{L}+|\p{N}+)", "naïve١٢ 日本"), (Matches{"naïve", "١٢", "日本"}));
     EXPECT_EQ(matches(R"(\w+)", "naïve_1 日本"), (Matches{"naïve_1", "日本"}));
+    EXPECT_EQ(matches(R"(\w+)", "e\xCC\x81x \xC2\xBD"), (Matches{"e\xCC\x81x"}));  // marks are, one half is not
+    EXPECT_EQ(matches(R"(\W+)", "a\xC2\xBD b"), (Matches{"\xC2\xBD "}));
+    EXPECT_EQ(matches(R"(x\b)", "x\xCC\x81 x"), (Matches{"x"}));
     EXPECT_EQ(matches(R"(\d+)", "1२3"), (Matches{"1२3"}));
     EXPECT_EQ(matches(R"((?i:'s))", "'s'S'ſ"), (Matches{"'s", "'S", "'ſ"}));
 }
@@ -52,9 +56,9 @@ TEST(Regex, BadExpressionsAreErrors) {
     EXPECT_FALSE(Regex::compile(std::string(100000, 'a')));
 }
 
-TEST(Regex, EmptyMatchesAreLeftOut) {
-    EXPECT_EQ(matches("x*", "axxb"), (Matches{"xx"}));
-    EXPECT_EQ(matches("(?=a)", "aaa"), Matches{});
+TEST(Regex, EmptyMatchesCountUnlessTheyTouchAnother) {
+    EXPECT_EQ(matches("x*", "axxb"), (Matches{"", "xx", ""}));
+    EXPECT_EQ(matches("(?=a)", "baa"), (Matches{"", ""}));
 }
 
 TEST(Regex, CatastrophicExpressionsGiveUp) {
