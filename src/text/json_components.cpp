@@ -9,6 +9,9 @@ using nlohmann::json;
 
 namespace {
 
+// \w+|[^\w\s]+ in the words of Rust's regex library, whose \w is not Oniguruma's.
+constexpr std::string_view kWords =
+    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
 constexpr size_t kMaxSteps = 64;  // of a sequence, with all that is nested in it
 
 Result<Pattern> parse_pattern(const json& spec, std::string_view owner) {
@@ -156,8 +159,7 @@ Status add_pre_tokenizer(const json& spec, std::vector<PreTokenizerPtr>& out) {
     } else if (type == "Punctuation") {
         out.push_back(punctuation_pre_tokenizer(TRY(parse_behavior(spec))));
     } else if (type == "Whitespace") {
-        out.push_back(split_pre_tokenizer(TRY(Pattern::regex(R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)")),
-                                          SplitBehavior::removed, true));
+        out.push_back(split_pre_tokenizer(TRY(Pattern::regex(kWords)), SplitBehavior::removed, true));
     } else if (type == "WhitespaceSplit") {
         out.push_back(whitespace_split());
     } else if (type == "BertPreTokenizer") {

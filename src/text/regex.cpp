@@ -15,8 +15,22 @@ namespace {
 constexpr size_t kMaxPatternBytes = 16384;
 // White_Space as Unicode has it; PCRE2's \s also takes U+180E. Stands inside a character class.
 constexpr std::string_view kSpaceClass = "\\t-\\r\\x{20}\\x{85}\\p{Z}";
-// PCRE2's \w leaves out the marks and takes all numbers.
-constexpr std::string_view kWordClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// PCRE2's \w leaves out the marks and takes all numbers; Oniguruma's takes those of Latin-1 beside the digits.
+constexpr std::string_view kWordClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+
+PCRE2_SPTR units(std::string_view text) {
+    // PCRE2 takes no null, not even for an empty text.
+    return reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
+}
+
+bool is_script(std::string_view name) {
+    const std::string test = fmt::format("\\p{{sc:{}}}", name);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    pcre2_code* code = pcre2_compile(units(test), test.size(), PCRE2_UTF, &error, &offset, nullptr);
+    pcre2_code_free(code);
+    return code != nullptr;
+}
 
 // Rewrites what Oniguruma and PCRE2 read differently.
 class Translator {
@@ -54,6 +68,8 @@ class Translator {
             replace_escape(kSpaceClass, "[^", "]");
         } else if (kind == 'S') {
             replace_escape("\\P{White_Space}", "", "");
+        } else if (kind == 'p' || kind == 'P') {
+            property();
         } else if (kind == 'b' && depth_ == 0) {
             replace_escape(fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordClass), "", "");
         } else if (kind == 'w') {
@@ -70,6 +86,22 @@ class Translator {
         } else {
             copy(2);
         }
+    }
+
+    // PCRE2 takes the name of a script for its extensions too.
+    void property() {
+        const std::string_view rest = in_.substr(at_);
+        const size_t end = rest.find('}');
+        if (rest.size() < 3 || rest[2] != '{' || end == std::string_view::npos) return copy(2);
+        std::string_view name = rest.substr(3, end - 3);
+        copy(3);
+        if (name.starts_with('^')) {
+            copy(1);
+            name.remove_prefix(1);
+        }
+        const bool plain = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == name.npos;
+        if (name.size() > 2 && plain && is_script(name)) out_ += "sc:";
+        copy(name.size() + 1);
     }
 
     void replace_escape(std::string_view members, std::string_view open, std::string_view close) {
@@ -131,11 +163,6 @@ pcre2_match_context* limits() {
         return made;
     }();
     return context.get();
-}
-
-PCRE2_SPTR units(std::string_view text) {
-    // PCRE2 takes no null, not even for an empty text.
-    return reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
 }
 
 }  // namespace
