@@ -1,0 +1,45 @@
+// Tuning: the sizes of tiles and groups that kernels are made with, as data per family of devices.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vulkan/device.h"
+
+namespace tandem::vulkan {
+
+// Products of a matrix and one row.
+struct GemvTuning {
+    uint32_t lanes = 256;  // of a workgroup
+    uint32_t lanes_per_row = 8;
+    uint32_t rows = 1;      // of the matrix, that a group of lanes makes at once
+    uint32_t unroll = 4;    // blocks of a row that a lane has in flight
+    uint32_t groups = 528;  // workgroups at most; each takes tiles in turn
+};
+
+// Products of a matrix and up to `max_rows` rows.
+struct MatmulTuning {
+    uint32_t max_rows = 0;
+    uint32_t tile_rows = 0;  // of activations
+    uint32_t tile_cols = 0;  // of outputs
+    uint32_t depth = 32;     // inputs of a step
+    uint32_t warp_rows = 0;  // of a tile, that a subgroup makes
+    uint32_t warp_cols = 0;
+    uint32_t stages = 1;    // of shared memory
+    uint32_t groups = 264;  // workgroups that fill the device: narrow products are split along their inputs to reach it
+};
+
+struct AttentionTuning {
+    uint32_t groups = 264;  // workgroups that fill the device: long contexts are split to reach it
+};
+
+struct Tuning {
+    GemvTuning gemv;
+    std::vector<MatmulTuning> matmul;  // by max_rows; the last takes any number
+    AttentionTuning attention;
+};
+
+// Measured defaults of the device's family.
+Tuning default_tuning(const DeviceInfo& device);
+
+}  // namespace tandem::vulkan

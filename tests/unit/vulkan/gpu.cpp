@@ -1,0 +1,39 @@
+#include "unit/vulkan/gpu.h"
+
+namespace tandem::vulkan {
+
+Gpu::Gpu() {
+    device_ = Device::open("", {.validation = true}).value();
+    queue_ = Queue::create(device_).value();
+    pipelines_ = PipelineCache::open(device_, {}).value();
+    arena_ = std::make_unique<Arena>(device_, MemoryKind::readback, uint64_t{16} << 20);
+}
+
+Buffer Gpu::buffer(uint64_t size_bytes) {
+    Buffer made = arena_->allocate(size_bytes == 0 ? 1 : size_bytes).value();
+    made.size_bytes = size_bytes;
+    std::memset(made.mapped, 0, size_bytes);
+    return made;
+}
+
+void Gpu::run(const std::function<Status(Recorder&)>& record) {
+    const int before = Device::validation_messages();
+    VkCommandBuffer commands = queue_->allocate().value();
+    ASSERT_TRUE(Queue::begin(commands));
+    Recorder recorder(*pipelines_, commands);
+    const Status recorded = record(recorder);
+    ASSERT_TRUE(recorded) << recorded.error().message;
+    recorder.finish();
+    ASSERT_TRUE(Queue::end(commands));
+    const Status done = queue_->wait(queue_->submit(commands).value());
+    ASSERT_TRUE(done) << done.error().message;
+    queue_->free(commands);
+    EXPECT_EQ(Device::validation_messages(), before) << "the validation layer complains";
+}
+
+Gpu& gpu() {
+    static Gpu opened;
+    return opened;
+}
+
+}  // namespace tandem::vulkan
