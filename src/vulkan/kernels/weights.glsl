@@ -45,58 +45,101 @@ uvec2 k_scale(uvec4 header, uint s) {
     return uvec2((low & 15u) | ((d >> 6) << 4), (low >> 4) | ((m >> 6) << 4));
 }
 
+#if WEIGHT != F32 && WEIGHT != F16 && WEIGHT != BF16
+// A block as it lies in memory. Loading and decoding are apart, so that a kernel can have many loads under way.
+struct RawBlock {
+#if WEIGHT == Q8_0
+    uvec4 quants[2];
+#else
+    uvec4 quants[1];
+#endif
+#if WEIGHT == Q4_K || WEIGHT == Q5_K || WEIGHT == Q6_K
+    uvec4 scales;
+#else
+    uint scales;  // one f16 or two
+#endif
+#if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
+    uint high;
+#elif WEIGHT == Q6_K
+    uvec2 high;
+    float16_t delta;
+#endif
+};
+
 // `block` counts the blocks of 32 elements over the whole matrix. Not for plain types.
-Block load_block(Weight w, uint block) {
+RawBlock load_raw(Weight w, uint block) {
+    RawBlock raw;
+#if WEIGHT == Q8_0
+    raw.quants[0] = Uint4s(w.quants).at[2u * block];
+    raw.quants[1] = Uint4s(w.quants).at[2u * block + 1u];
+#else
+    raw.quants[0] = Uint4s(w.quants).at[block];
+#endif
+#if WEIGHT == Q4_K || WEIGHT == Q5_K || WEIGHT == Q6_K
+    raw.scales = Uint4s(w.scales).at[block / 8u];
+#elif WEIGHT == Q4_1 || WEIGHT == Q5_1
+    raw.scales = Uints(w.scales).at[block];
+#else
+    raw.scales = uint(Shorts(w.scales).at[block]);
+#endif
+#if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
+    raw.high = Uints(w.high).at[block];
+#elif WEIGHT == Q6_K
+    raw.high = Uint2s(w.high).at[block];
+    raw.delta = Halves(w.deltas).at[block / 8u];
+#endif
+    return raw;
+}
+
+// `block` again says which of the scales of a K block are meant.
+Block decode_block(RawBlock raw, uint block) {
     Block b;
 #if WEIGHT == Q8_0
-    b.q[0] = Uint4s(w.quants).at[2u * block];
-    b.q[1] = Uint4s(w.quants).at[2u * block + 1u];
-    b.scale = vec2(float(Halves(w.scales).at[block]));
+    b.q[0] = raw.quants[0];
+    b.q[1] = raw.quants[1];
+    b.scale = vec2(unpackHalf2x16(raw.scales).x);
     b.offset = vec2(0.0);
 #else
-    const uvec4 nibbles = Uint4s(w.quants).at[block];
-    b.q[0] = nibbles & 0x0f0f0f0fu;
-    b.q[1] = (nibbles >> 4) & 0x0f0f0f0fu;
+    b.q[0] = raw.quants[0] & 0x0f0f0f0fu;
+    b.q[1] = (raw.quants[0] >> 4) & 0x0f0f0f0fu;
 #if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
-    const uint high = Uints(w.high).at[block];
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-        b.q[0][i] |= spread_bits(high >> (4u * i));
-        b.q[1][i] |= spread_bits(high >> (16u + 4u * i));
+        b.q[0][i] |= spread_bits(raw.high >> (4u * i));
+        b.q[1][i] |= spread_bits(raw.high >> (16u + 4u * i));
     }
 #endif
 #if WEIGHT == Q4_0 || WEIGHT == Q5_0
-    b.scale = vec2(float(Halves(w.scales).at[block]));
+    b.scale = vec2(unpackHalf2x16(raw.scales).x);
     b.offset = b.scale * (WEIGHT == Q4_0 ? -8.0 : -16.0);
 #elif WEIGHT == Q4_1 || WEIGHT == Q5_1
-    b.scale = vec2(float(Halves(w.scales).at[2u * block]));
-    b.offset = vec2(float(Halves(w.scales).at[2u * block + 1u]));
+    b.scale = vec2(unpackHalf2x16(raw.scales).x);
+    b.offset = vec2(unpackHalf2x16(raw.scales).y);
 #elif WEIGHT == Q4_K || WEIGHT == Q5_K
-    const uvec4 header = Uint4s(w.scales).at[block / 8u];
-    const vec2 d = unpackHalf2x16(header.x);
-    const vec2 scaled = d * vec2(k_scale(header, block % 8u));
+    const vec2 scaled = unpackHalf2x16(raw.scales.x) * vec2(k_scale(raw.scales, block % 8u));
     b.scale = vec2(scaled.x);
     b.offset = vec2(-scaled.y);
 #elif WEIGHT == Q6_K
-    const uvec2 high = Uint2s(w.high).at[block];
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-        b.q[0][i] |= spread_pairs(high.x >> (8u * i));
-        b.q[1][i] |= spread_pairs(high.y >> (8u * i));
+        b.q[0][i] |= spread_pairs(raw.high.x >> (8u * i));
+        b.q[1][i] |= spread_pairs(raw.high.y >> (8u * i));
     }
-    const uvec4 scales = Uint4s(w.scales).at[block / 8u];
     const uint at = 2u * (block % 8u);
-    const ivec2 s = ivec2(int(byte_of(scales, at) << 24) >> 24, int(byte_of(scales, at + 1u) << 24) >> 24);
-    b.scale = float(Halves(w.deltas).at[block / 8u]) * vec2(s);
+    const ivec2 s = ivec2(int(byte_of(raw.scales, at) << 24) >> 24, int(byte_of(raw.scales, at + 1u) << 24) >> 24);
+    b.scale = float(raw.delta) * vec2(s);
     b.offset = -32.0 * b.scale;
 #endif
 #endif
     return b;
 }
 
+Block load_block(Weight w, uint block) { return decode_block(load_raw(w, block), block); }
+
 // Four elements, beginning at 4 * `i`, of a block.
 vec4 block_values(Block b, uint i) {
     const uint bytes = b.q[i >> 2][i & 3u];
     return b.scale[i >> 2] * vec4(unpack8(int(bytes))) + b.offset[i >> 2];
 }
+#endif
 
 // Four elements of a plain matrix, beginning at element 4 * `i` of the whole.
 vec4 plain_values(Weight w, uint i) {
