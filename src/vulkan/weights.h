@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -45,6 +46,11 @@ struct DeviceWeight {
     std::array<VkDeviceAddress, Planes::count> planes{};
 };
 
+struct NamedWeight {
+    std::string_view name;
+    const graph::WeightView* view = nullptr;
+};
+
 // The weights of one model, uploaded once and shared by everything that was compiled with them.
 class WeightStore {
   public:
@@ -53,9 +59,24 @@ class WeightStore {
     // Uploads the tensor at the first call for a name.
     Result<DeviceWeight> get(const std::string& name, const graph::WeightView& view);
 
+    // Several matrices of one type and row length as one: the rows of the first, then those of the second, and so on.
+    // Vectors are one row each, so that they become one longer vector. A part that get() is asked for alone later lies
+    // where it lies here.
+    Result<DeviceWeight> get(std::span<const NamedWeight> parts);
+
     uint64_t size_bytes() const { return arena_.reserved_bytes(); }
 
   private:
+    // Planes of `elements` elements in one buffer, and where in it each begins.
+    struct Place {
+        Buffer buffer;
+        std::array<uint64_t, Planes::count> offset{};
+    };
+    Result<Place> reserve(DType dtype, int64_t elements);
+    // Brings a tensor to the elements from `first` on.
+    Status upload(const graph::WeightView& view, const Place& place, int64_t first);
+    static DeviceWeight address_of(const Place& place, DType dtype, int64_t first);
+
     Queue& queue_;
     Arena arena_;
     std::unordered_map<std::string, DeviceWeight> uploaded_;

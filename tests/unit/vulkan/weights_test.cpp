@@ -1,0 +1,70 @@
+#include "vulkan/weights.h"
+
+#include "unit/vulkan/gpu.h"
+
+namespace tandem::vulkan {
+namespace {
+
+struct AddParams {
+    VkDeviceAddress a, b, y;
+    uint32_t count;
+};
+
+// Weights are not mapped: a kernel brings their first plane back.
+std::vector<float> floats_at(VkDeviceAddress address, uint32_t count) {
+    const Buffer zero = gpu().buffer(count * sizeof(float));
+    const Buffer y = gpu().buffer(count * sizeof(float));
+    gpu().run([&](Recorder& recorder) {
+        return recorder.dispatch({.pipeline = {.kernel = "add", .constants = {}},
+                                  .push = AddParams{address, zero.address, y.address, count},
+                                  .reads = {whole(zero)},
+                                  .writes = {whole(y)}});
+    });
+    return gpu().read<float>(y);
+}
+
+graph::WeightView view_of(const std::vector<float>& values, std::vector<int64_t> shape) {
+    return {DType::f32, std::move(shape), std::as_bytes(std::span(values))};
+}
+
+TEST(WeightStore, LaysTheRowsOfMergedMatricesOneAfterAnother) {
+    const std::vector<float> q{1, 2, 3, 4, 5, 6, 7, 8};
+    const std::vector<float> k{9, 10, 11, 12};
+    const graph::WeightView q_view = view_of(q, {2, 4});
+    const graph::WeightView k_view = view_of(k, {1, 4});
+    WeightStore store(gpu().device(), gpu().queue());
+    const std::vector<NamedWeight> parts{{"q", &q_view}, {"k", &k_view}};
+    const DeviceWeight merged = store.get(parts).value();
+    EXPECT_EQ(floats_at(merged.planes[0], 12), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+    EXPECT_EQ(store.get(parts).value().planes, merged.planes);
+    EXPECT_EQ(store.get("k", k_view).value().planes[0], merged.planes[0] + 8 * sizeof(float)) << "not a second copy";
+}
+
+TEST(WeightStore, MergesVectorsOfAnyLength) {
+    const std::vector<float> a{1, 2, 3};
+    const std::vector<float> b{4, 5};
+    const graph::WeightView a_view = view_of(a, {3});
+    const graph::WeightView b_view = view_of(b, {2});
+    WeightStore store(gpu().device(), gpu().queue());
+    const DeviceWeight merged = store.get(std::vector<NamedWeight>{{"a", &a_view}, {"b", &b_view}}).value();
+    EXPECT_EQ(floats_at(merged.planes[0], 5), (std::vector<float>{1, 2, 3, 4, 5}));
+    const DeviceWeight alone = store.get("b", b_view).value();
+    EXPECT_EQ(alone.planes[0] % 16, 0U) << "a part that kernels could not read where it lies is a copy";
+    EXPECT_EQ(floats_at(alone.planes[0], 2), (std::vector<float>{4, 5}));
+}
+
+TEST(WeightStore, PutsEachPlaneOfAMergedMatrixOneAfterAnother) {
+    constexpr int64_t kRows = 16;
+    constexpr int64_t kCols = 256;
+    const std::vector<std::byte> blocks(kRows * row_bytes(DType::q6_k, kCols), std::byte{1});
+    const graph::WeightView view{DType::q6_k, {kRows, kCols}, blocks};
+    WeightStore store(gpu().device(), gpu().queue());
+    const DeviceWeight merged = store.get(std::vector<NamedWeight>{{"gate", &view}, {"up", &view}}).value();
+    const DeviceWeight up = store.get("up", view).value();
+    const auto bytes = plane_bytes(DType::q6_k, kRows * kCols);
+    for (size_t plane = 0; plane < Planes::count; ++plane)
+        EXPECT_EQ(up.planes[plane], merged.planes[plane] + bytes[plane]);
+}
+
+}  // namespace
+}  // namespace tandem::vulkan
