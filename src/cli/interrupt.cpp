@@ -1,6 +1,13 @@
 #include "cli/interrupt.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 
 namespace tandem::cli {
 
@@ -9,27 +16,57 @@ namespace {
 std::atomic<bool> interrupt{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may touch nothing else");
 
+// Readable after an interrupt: who waits for input waits for this too, as a flag wakes nobody.
+int wake_event = -1;
+
 void on_interrupt(int /*signal*/) {
+    const int error = errno;
     interrupt.store(true, std::memory_order_relaxed);
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(wake_event, &one, sizeof(one));
+    errno = error;
+}
+
+void reset_wake_event() {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(wake_event, &count, sizeof(count));
 }
 
 }  // namespace
 
 void catch_interrupts(SecondInterrupt second) {
+    if (wake_event < 0) wake_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     struct sigaction action {};
     action.sa_handler = on_interrupt;
-    // Without SA_RESTART a read at the prompt returns at once.
+    // Without SA_RESTART a wait at the prompt returns at once.
     action.sa_flags = second == SecondInterrupt::ends_program ? static_cast<int>(SA_RESETHAND) : 0;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, nullptr);
 }
 
-std::atomic<bool>& interrupt_flag() {
+const std::atomic<bool>& interrupt_flag() {
     return interrupt;
 }
 
 bool interrupted() {
     return interrupt.load(std::memory_order_relaxed);
+}
+
+bool take_interrupt() {
+    reset_wake_event();  // first: an interrupt right after it is taken too, or wakes the next who waits
+    return interrupt.exchange(false, std::memory_order_relaxed);
+}
+
+bool wait_for_input(int file) {
+    for (;;) {
+        if (interrupted()) return false;
+        std::array<pollfd, 2> sources = {
+            {{.fd = file, .events = POLLIN, .revents = 0}, {.fd = wake_event, .events = POLLIN, .revents = 0}}};
+        const int ready = ::poll(sources.data(), sources.size(), -1);
+        if (ready < 0 && errno == EINTR) continue;  // the flag tells which signal it was
+        if (ready < 0 || sources[0].revents != 0) return !interrupted();
+        if (!interrupted()) reset_wake_event();
+    }
 }
 
 }  // namespace tandem::cli

@@ -2,6 +2,7 @@
 
 #include <histedit.h>
 #include <langinfo.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,24 +20,7 @@ namespace tandem::cli {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-
-// Reads the next character; libedit's own reader would try again after a signal. Returns 1, 0 at the end, or -1.
-int read_character(EditLine* /*editor*/, wchar_t* out) {
-    std::mbstate_t state{};
-    for (;;) {
-        char byte = 0;
-        const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
-        if (count < 0 && errno == EINTR && !interrupted()) continue;  // another signal: the window changed its size
-        if (count <= 0) return static_cast<int>(count);
-        const size_t length = std::mbrtowc(out, &byte, 1, &state);
-        if (length == static_cast<size_t>(-1)) {
-            state = {};
-            *out = L'\ufffd';
-            return 1;
-        }
-        if (length != static_cast<size_t>(-2)) return 1;  // else the character has more bytes
-    }
-}
+constexpr char kCtrlD = 4;
 
 // Characters are read and shown as UTF-8, also where no locale is set up.
 void choose_utf8_locale() {
@@ -65,7 +49,60 @@ struct LineEditor::State {
     History* history = nullptr;
     std::string history_file = history_path();
     std::string prompt;
+    int typed_ahead = 0;  // bytes that are left of what was typed before the terminal was in raw mode
+
+    static State& of(EditLine* editor) {
+        void* data = nullptr;
+        el_get(editor, EL_CLIENTDATA, &data);
+        return *static_cast<State*>(data);
+    }
+
+    void begin_raw_mode();
+    ssize_t read_byte(char& byte);
+    static int read_character(EditLine* editor, wchar_t* out);
 };
+
+// Before the prompt shows; el_gets would only do it when it waits for the first character, and keys typed in between
+// would not mean what they mean at a prompt.
+void LineEditor::State::begin_raw_mode() {
+    el_set(editor, EL_PREP_TERM, 1);
+    typed_ahead = 0;
+    ::ioctl(STDIN_FILENO, FIONREAD, &typed_ahead);
+}
+
+ssize_t LineEditor::State::read_byte(char& byte) {
+    ssize_t count = 0;
+    do {
+        if (!wait_for_input(STDIN_FILENO)) {
+            errno = EINTR;
+            return -1;
+        }
+        count = ::read(STDIN_FILENO, &byte, 1);
+    } while (count < 0 && errno == EINTR);
+    // A Ctrl-D typed while the terminal was in line mode (an answer was running) waits as a zero byte.
+    if (count == 1 && typed_ahead > 0) {
+        typed_ahead--;
+        if (byte == '\0') byte = kCtrlD;
+    }
+    return count;
+}
+
+// Reads the next character; libedit's own reader would try again after a signal. Returns 1, 0 at the end, or -1.
+int LineEditor::State::read_character(EditLine* editor, wchar_t* out) {
+    std::mbstate_t state{};
+    for (;;) {
+        char byte = 0;
+        const ssize_t count = of(editor).read_byte(byte);
+        if (count <= 0) return static_cast<int>(count);
+        const size_t length = std::mbrtowc(out, &byte, 1, &state);
+        if (length == static_cast<size_t>(-1)) {
+            state = {};
+            *out = L'\ufffd';
+            return 1;
+        }
+        if (length != static_cast<size_t>(-2)) return 1;  // else the character has more bytes
+    }
+}
 
 LineEditor::LineEditor() : state_(std::make_unique<State>()) {
     choose_utf8_locale();
@@ -79,14 +116,11 @@ LineEditor::LineEditor() : state_(std::make_unique<State>()) {
     FILE* const screen = isatty(STDOUT_FILENO) == 1 ? stdout : stderr;
     state_->editor = el_init("tandem", stdin, screen, stderr);
     el_set(state_->editor, EL_CLIENTDATA, state_.get());
-    el_set(state_->editor, EL_PROMPT, static_cast<char* (*)(EditLine*)>([](EditLine* editor) {
-               void* data = nullptr;
-               el_get(editor, EL_CLIENTDATA, &data);
-               return static_cast<State*>(data)->prompt.data();
-           }));
+    el_set(state_->editor, EL_PROMPT,
+           static_cast<char* (*)(EditLine*)>([](EditLine* editor) { return State::of(editor).prompt.data(); }));
     el_set(state_->editor, EL_EDITOR, "emacs");
     el_set(state_->editor, EL_HIST, history, state_->history);
-    el_wset(state_->editor, EL_GETCFN, read_character);
+    el_wset(state_->editor, EL_GETCFN, State::read_character);
     el_source(state_->editor, nullptr);  // the user's ~/.editrc
 }
 
@@ -104,13 +138,13 @@ LineEditor::~LineEditor() {
 LineEditor::Input LineEditor::read(const std::string& prompt) {
     state_->prompt = prompt;
     el_resize(state_->editor);
+    state_->begin_raw_mode();
     int length = 0;
     const char* const line = el_gets(state_->editor, &length);
     if (line == nullptr || length <= 0) {
-        if (!interrupted()) return {Event::end, {}};
+        if (!take_interrupt()) return {Event::end, {}};
         const LineInfo* const typed = el_line(state_->editor);
         Input input{Event::interrupt, std::string(typed->buffer, typed->lastchar)};
-        interrupt_flag().store(false);
         el_reset(state_->editor);
         return input;
     }

@@ -101,9 +101,8 @@ int Repl::run() {
 
 void Repl::answer(std::string_view text) {
     if (trimmed(text).empty()) return;
-    interrupt_flag().store(false);
     const Result<Answer> answer = chat_.ask(text, settings_, [](std::string_view piece) { print(piece); });
-    const bool stopped = interrupt_flag().exchange(false);
+    const bool stopped = take_interrupt();
     if (!answer) {
         note(fmt::format("tandem: {}", answer.error().message));
         if (!chat_.messages.empty()) note("[/clear forgets the conversation and makes room]");
@@ -174,8 +173,9 @@ Status Repl::show(std::string_view /*argument*/) {
                                       format_count(model.parameters))});
     table.add({"device", fmt::format("{} ({}, {})", device.name, device.hardware, device.details)});
     table.add({"format", chat_.raw() ? "text completed as it is" : "chat template of the model"});
-    table.add({"context", fmt::format("{} of {} tokens in use by {} messages", TRY(chat_.used_tokens(settings_)),
-                                      chat_.context(), chat_.messages.size())});
+    const int used_tokens = TRY(chat_.used_tokens(settings_));
+    table.add({"context", fmt::format("{} of {} tokens in use by {} messages", used_tokens, chat_.context(),
+                                      chat_.messages.size())});
     for (const Parameter& parameter : parameters()) {
         table.add({std::string(parameter.name), escape_short(parameter.show(settings_), 100)});
     }

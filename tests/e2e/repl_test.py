@@ -7,11 +7,12 @@ import harness
 
 
 class Repl(harness.Case):
-    def start(self, *args, **environment):
+    def start(self, *args, wait_for_prompt=True, **environment):
         terminal = harness.Terminal(["run", "tales", *map(str, args)], self.environment(**environment), self.directory)
         self.addCleanup(terminal.kill)
         terminal.expect(r"/help")
-        terminal.expect(r">>> ")
+        if wait_for_prompt:
+            terminal.expect(r">>> ")
         return terminal
 
     def ask(self, terminal, text):
@@ -41,6 +42,43 @@ class Repl(harness.Case):
     def test_ctrl_d_leaves(self):
         terminal = self.start()
         terminal.type("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_ctrl_d_leaves_also_when_it_comes_before_the_prompt(self):
+        terminal = self.start(wait_for_prompt=False)
+        terminal.type("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_ctrl_d_during_an_answer_leaves_after_it(self):
+        terminal = self.start("--seed", 3, "-n", 40)
+        terminal.line("Tell me a story about a fox.")
+        terminal.expect(r"fox\.\n")
+        terminal.type("\x04")
+        self.assertEqual(terminal.end(), 0)
+        self.assertRegex(terminal.shown, r"\[prompt \d+ tokens")
+
+    def test_ctrl_c_before_the_prompt_is_not_lost(self):
+        terminal = self.start(wait_for_prompt=False)
+        terminal.interrupt()
+        terminal.expect(r"Ctrl-D or /bye leaves")
+        terminal.expect(r">>> ")
+        terminal.line("/bye")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_lines_typed_ahead_are_read_one_by_one(self):
+        terminal = self.start("--seed", 3, "-n", 8, wait_for_prompt=False)
+        terminal.line("Hello fox.")
+        terminal.line("/set seed 4")
+        terminal.line("/bye")
+        self.assertEqual(terminal.end(), 0)
+        self.assertRegex(terminal.shown, r"(?s)\[prompt \d+ tokens.*seed is 4")
+
+    def test_ctrl_space_at_the_prompt_does_not_leave(self):
+        terminal = self.start()
+        terminal.type("\x00")
+        terminal.line("/show")
+        terminal.expect(r"by 0 messages")
+        terminal.line("/bye")
         self.assertEqual(terminal.end(), 0)
 
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
