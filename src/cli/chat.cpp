@@ -69,6 +69,7 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
                                         .sampling = next_sampling(settings),
                                         .max_tokens = settings.max_tokens,
                                         .stop = settings.stop,
+                                        .continues_text = raw_,
                                         .on_text = on_text,
                                         .cancelled = &interrupt_flag()};
         if (request.prompt.empty()) return fail("the prompt is empty: the model has nothing to go on");

@@ -128,10 +128,11 @@ constexpr const char* kExamples =
 Command add_run(CLI::App& parent) {
     CLI::App* const app = parent.add_subcommand("run", "Talk to a model, or get one answer from it");
     const auto options = std::make_shared<RunOptions>();
-    app->add_option("MODEL PROMPT", options->arguments,
-                    "GGUF file, Hugging Face directory or embedded model; the prompt")
-        ->expected(0, 2)
+    // Each adds itself: an empty prompt is still a prompt.
+    const auto add = [options](const std::string& argument) { options->arguments.push_back(argument); };
+    app->add_option_function<std::string>("MODEL", add, "GGUF file, Hugging Face directory or embedded model")
         ->option_text(" ");
+    app->add_option_function<std::string>("PROMPT", add, "What to answer, once")->option_text(" ");
     add_setting_options(*app, options->settings);
     app->add_flag_callback(
         "--greedy", [options] { options->settings.sampling.temperature = 0; }, "Short for --temperature 0");

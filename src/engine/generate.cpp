@@ -33,7 +33,7 @@ Result<Generation> generate(Session& session, const text::Tokenizer& tokenizer, 
     result.prompt_tokens = static_cast<int>(request.prompt.size());
     if (!request.prompt.empty()) result.cached_tokens = session.cached_tokens(request.prompt);
 
-    text::Detokenizer detokenizer(tokenizer);
+    text::Detokenizer detokenizer(tokenizer, {.continues_text = request.continues_text});
     StopMatcher matcher(request.stop);
     const auto deliver = [&](const std::string& text) {
         result.text += text;

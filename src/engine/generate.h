@@ -20,6 +20,7 @@ struct GenerateRequest {
     int max_tokens = 0;                                   // 0: until the context is full
     std::vector<std::string> stop;                        // text that ends the answer and is not part of it
     bool ignore_end = false;                              // go on past end-of-sequence tokens
+    bool continues_text = false;                          // of the prompt: a space at the beginning counts
     std::function<void(std::string_view piece)> on_text;  // called as text becomes certain; may be empty
     const std::atomic<bool>* cancelled = nullptr;         // set by somebody else to end the answer early
 };

@@ -52,6 +52,11 @@ class Run(harness.Case):
         out = self.ok("run", "--seed", 2, "-n", 12)
         self.assertEqual(out, self.ok("run", "tales", STORY, "--seed", 2, "-n", 12))
 
+    def test_an_empty_prompt_is_a_prompt(self):
+        empty = self.json("run", "tales", "", "--json", "-n", 1, stdin=b"Tell me a story about a bear.")
+        word = self.json("run", "tales", "a", "--json", "-n", 1)
+        self.assertEqual(empty["prompt_tokens"] + 1, word["prompt_tokens"])
+
     def test_closed_standard_input_tells_a_story(self):
         done = subprocess.run(["sh", "-c", '"$0" run -n 8 <&-', harness.BINARY], capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -97,6 +102,17 @@ class Run(harness.Case):
         done = self.tandem("run", model, "Hello there", "-n", 4)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("no chat template", done.stderr.decode())
+
+    def test_a_completion_joins_the_text(self):
+        for name in ("spm-bpe-gemma", "spm-unigram-llama"):
+            with self.subTest(tokenizer=name):
+                tokenizer = data("tokenizers", name, "tokenizer.model")
+                model = harness.make_llama(self.path(name), 1500, tokenizer)
+                prompt = "Hello there"
+                answer = self.json("run", model, prompt, "--raw", "-n", 12, "--seed", 4, "--json")
+                ids = self.json("tokenize", model, prompt, "--no-bos", "--json")["ids"] + answer["ids"]
+                whole = self.json("tokenize", model, "--decode", " ".join(map(str, ids)), "--json")["text"]
+                self.assertEqual(prompt + answer["text"], whole)
 
     def test_context_too_small_for_the_prompt(self):
         self.assertIn("context of 4", self.fails("run", "tales", STORY, "--context", 4))
