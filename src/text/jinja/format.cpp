@@ -9,6 +9,7 @@
 #include "text/jinja/operators.h"
 #include "text/jinja/print.h"
 #include "text/jinja/utf8.h"
+#include "text/utf8.h"
 
 namespace tandem::text::jinja {
 
@@ -134,7 +135,7 @@ Result<std::string> character(int64_t code) {
         return fail("{} is not the code of a character", code);
     }
     std::string out;
-    utf8::append(out, static_cast<char32_t>(code));
+    append_utf8(out, static_cast<char32_t>(code));
     return out;
 }
 

@@ -446,7 +446,11 @@ Result<Value> Interpreter::call(const Value& callee, const Arguments& args) {
 Result<Value> Interpreter::make_macro(const MacroBody& body) {
     auto macro = std::make_shared<MacroObject>(&body, scope_);
     TRY(rt_.adopt(*macro, sizeof(MacroObject) + sizeof(Scope), 0));
-    captured_.push_back(scope_);
+    if (!scope_->captured) {
+        TRY(rt_.keep(2 * sizeof(Scope) + 8 * sizeof(Value)));
+        scope_->captured = true;
+        captured_.push_back(scope_);
+    }
     return Value(Kind::macro, std::move(macro));
 }
 

@@ -16,6 +16,7 @@ struct Scope {
     explicit Scope(std::shared_ptr<Scope> parent_) : parent(std::move(parent_)) {}
     std::shared_ptr<Scope> parent;
     std::vector<std::pair<ast::NameId, Value>> variables;
+    bool captured = false;  // by a macro: it lives until the end of the rendering
 };
 
 struct MacroObject : Object {

@@ -6,6 +6,7 @@
 #include "text/jinja/operators.h"
 #include "text/jinja/print.h"
 #include "text/jinja/utf8.h"
+#include "text/utf8.h"
 
 namespace tandem::text::jinja {
 
@@ -51,7 +52,7 @@ void append_json_char(std::string& out, char32_t c, bool ensure_ascii) {
             if (c < 0x20 || (ensure_ascii && c > 0x7F)) {
                 append_unicode_escape(out, c);
             } else {
-                utf8::append(out, c);
+                append_utf8(out, c);
             }
     }
 }
@@ -173,7 +174,7 @@ class JsonWriter {
 };
 
 Result<Value> checked_string(Runtime& rt, const std::string& text) {
-    if (!utf8::is_valid(text)) return fail("a string given to the template is not valid UTF-8");
+    if (!is_valid_utf8(text)) return fail("a string given to the template is not valid UTF-8");
     return rt.string(text);
 }
 

@@ -10,6 +10,7 @@
 #include "text/jinja/numbers.h"
 #include "text/jinja/print.h"
 #include "text/jinja/utf8.h"
+#include "text/utf8.h"
 
 namespace tandem::text::jinja {
 
@@ -344,10 +345,10 @@ class Lexer {
             } else if (letter == '\n') {
                 pos++;
             } else if (letter >= '0' && letter <= '7') {
-                utf8::append(out, octal_escape(text, pos));
+                append_utf8(out, octal_escape(text, pos));
             } else if (letter == 'x' || letter == 'u' || letter == 'U') {
                 pos++;
-                utf8::append(out, TRY(hex_escape(text, pos, letter == 'x' ? 2 : letter == 'u' ? 4 : 8)));
+                append_utf8(out, TRY(hex_escape(text, pos, letter == 'x' ? 2 : letter == 'u' ? 4 : 8)));
             } else if (letter == 'N') {
                 return fail("\\N escapes in strings are not supported");
             } else {
@@ -409,7 +410,7 @@ Result<std::vector<Token>> tokenize(std::string_view source) {
     if (source.size() > kMaxSourceBytes) {
         return fail("chat template: it has {} bytes, more than the {} allowed", source.size(), kMaxSourceBytes);
     }
-    if (!utf8::is_valid(source)) return fail("chat template: it is not valid UTF-8");
+    if (!is_valid_utf8(source)) return fail("chat template: it is not valid UTF-8");
     std::string text = normalize_newlines(source);
     return Lexer(text).run();
 }

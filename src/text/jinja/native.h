@@ -64,7 +64,7 @@ bool truth_argument(const Value* value, bool otherwise);
 // A view of the argument's text, which lives as long as the argument.
 Result<std::string_view> string_argument(const Value& value);
 
-// The entry of a sorted or unsorted table, or null.
+// The entry of that name in a table, or null.
 template <size_t N>
 const Native* find_native(const std::array<Native, N>& table, std::string_view name) {
     for (const Native& n : table) {

@@ -7,6 +7,7 @@
 
 #include "text/jinja/native.h"
 #include "text/jinja/utf8.h"
+#include "text/utf8.h"
 
 namespace tandem::text::jinja {
 
@@ -41,7 +42,7 @@ void append_repr_char(std::string& out, char32_t c, char quote) {
     } else if (c == '\t') {
         out += "\\t";
     } else if (utf8::is_printable(c)) {
-        utf8::append(out, c);
+        append_utf8(out, c);
     } else {
         append_escape(out, c);
     }

@@ -6,7 +6,7 @@ namespace tandem::text::jinja {
 
 namespace {
 
-constexpr size_t kObjectBytes = 64;  // an object, its control block and what the allocator adds
+constexpr size_t kObjectBytes = 96;  // an object, its control block and what the allocator adds
 
 int depth_of(const std::vector<Value>& items) {
     int depth = 0;

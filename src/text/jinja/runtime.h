@@ -35,6 +35,13 @@ class Runtime {
     // Whether so many bytes can be allocated, to ask before building something large. Counts as copying them.
     Status room(size_t bytes);
 
+    // The same for something that stays until the end of the rendering.
+    Status keep(size_t bytes) {
+        TRY(room(bytes));
+        memory_.used += bytes;
+        return Ok{};
+    }
+
     Result<Value> string(std::string text, bool safe = false);
     Result<Value> list(std::vector<Value> items);
     Result<Value> tuple(std::vector<Value> items);

@@ -85,6 +85,11 @@ struct Keyed {
     Value item;
 };
 
+// What sorting n items needs beside the items.
+Status room_for_keys(Runtime& rt, size_t n) {
+    return rt.room(n * (2 * sizeof(Keyed) + sizeof(Value)));
+}
+
 // Whether a comes before b: by its one key, or by the first of several that differs.
 Result<bool> before(Runtime& rt, const std::vector<Value>& a, const std::vector<Value>& b, bool one_key) {
     if (one_key) return compare(rt, CompareOp::less, a[0], b[0]);
@@ -115,8 +120,10 @@ Result<Value> sort(const Call& call) {
     bool reverse = truth_argument(call.param[0], false);
     bool case_sensitive = truth_argument(call.param[1], false);
     auto paths = TRY(AttributePath::parse_all(call.rt, call.param[2]));
+    std::vector<Value> all = TRY(iterate(call.rt, call.self));
+    TRY(room_for_keys(call.rt, all.size() * paths.size()));
     std::vector<Keyed> items;
-    for (const Value& v : TRY(iterate(call.rt, call.self))) {
+    for (const Value& v : all) {
         Keyed keyed{.keys = {}, .item = v};
         for (const AttributePath& path : paths) {
             Value key = TRY(path.follow(call.rt, v));
@@ -134,6 +141,7 @@ Result<Value> dictsort(const Call& call) {
     if (by != "key" && by != "value") return fail("dictsort: you can only sort by either \"key\" or \"value\"");
     if (call.self.is(Kind::undefined)) return undefined_error(call.self);
     if (!call.self.is(Kind::dict)) return fail("dictsort needs a dict, not {}", type_name(call.self));
+    TRY(room_for_keys(call.rt, call.self.get<DictObject>().entries.size()));
     std::vector<Keyed> items;
     for (const auto& [key, value] : call.self.get<DictObject>().entries) {
         Value sort_key = TRY(fold_case(call.rt, by == "key" ? key : value, case_sensitive));
@@ -146,8 +154,10 @@ Result<Value> dictsort(const Call& call) {
 Result<Value> groupby(const Call& call) {
     AttributePath path = TRY(AttributePath::parse(call.rt, call.param[0]));
     bool case_sensitive = truth_argument(call.param[2], false);
+    std::vector<Value> all = TRY(iterate(call.rt, call.self));
+    TRY(room_for_keys(call.rt, all.size()));
     std::vector<Keyed> items;
-    for (const Value& v : TRY(iterate(call.rt, call.self))) {
+    for (const Value& v : all) {
         Value key = TRY(path.follow(call.rt, v, call.param[1]));
         items.push_back({.keys = {TRY(fold_case(call.rt, key, case_sensitive))}, .item = v});
     }
@@ -176,13 +186,14 @@ struct KeyLess {
 Result<Value> unique(const Call& call) {
     bool case_sensitive = truth_argument(call.param[0], false);
     AttributePath path = TRY(AttributePath::parse(call.rt, call.param[1]));
+    std::vector<Value> all = TRY(iterate(call.rt, call.self));
+    TRY(room_for_keys(call.rt, all.size()));
     std::set<Value, KeyLess> seen;
     std::vector<Value> out;
-    for (const Value& v : TRY(iterate(call.rt, call.self))) {
+    for (const Value& v : all) {
         Value key = TRY(path.follow(call.rt, v));
         key = TRY(fold_case(call.rt, key, case_sensitive));
         if (key_weight(key) == 0) return fail("unhashable type: '{}'", type_name(key));
-        TRY(call.rt.room(2 * sizeof(Value)));
         if (seen.insert(key).second) out.push_back(v);
     }
     return call.rt.iterator(std::move(out));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "text/utf8.h"
 
 namespace tandem::text::jinja::utf8 {
 
@@ -23,22 +24,6 @@ bool is_cased_ascii_lower(char32_t c) {
 
 }  // namespace
 
-bool is_valid(std::string_view text) {
-    const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-    const auto size = static_cast<utf8proc_ssize_t>(text.size());
-    for (utf8proc_ssize_t pos = 0; pos < size;) {
-        if (bytes[pos] < 0x80) {
-            pos++;
-            continue;
-        }
-        utf8proc_int32_t c = 0;
-        utf8proc_ssize_t n = utf8proc_iterate(bytes + pos, size - pos, &c);
-        if (n <= 0) return false;
-        pos += n;
-    }
-    return true;
-}
-
 char32_t next(std::string_view text, size_t& pos) {
     const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
     if (bytes[pos] < 0x80) return bytes[pos++];
@@ -47,12 +32,6 @@ char32_t next(std::string_view text, size_t& pos) {
     CHECK(n > 0, "invalid UTF-8 inside the template engine");
     pos += static_cast<size_t>(n);
     return static_cast<char32_t>(c);
-}
-
-void append(std::string& text, char32_t c) {
-    utf8proc_uint8_t bytes[4];
-    utf8proc_ssize_t n = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
-    text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(n));
 }
 
 size_t length(std::string_view text) {
@@ -156,7 +135,7 @@ void append_upper(std::string& out, char32_t c) {
         out += "SS";
         return;
     }
-    append(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, static_cast<uint32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
 }
 
 void append_lower(std::string& out, char32_t c) {
@@ -164,7 +143,7 @@ void append_lower(std::string& out, char32_t c) {
         out += "i\u0307";
         return;
     }
-    append(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
 }
 
 void append_folded(std::string& out, char32_t c) {
@@ -180,7 +159,7 @@ void append_title(std::string& out, char32_t c) {
         out += "Ss";
         return;
     }
-    append(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, static_cast<uint32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));
 }
 
 size_t find(std::string_view text, std::string_view needle, size_t from) {

@@ -7,11 +7,8 @@
 
 namespace tandem::text::jinja::utf8 {
 
-bool is_valid(std::string_view text);
-
 // The code point at pos, which moves past it. The text is valid and pos is at a code point.
 char32_t next(std::string_view text, size_t& pos);
-void append(std::string& text, char32_t c);
 
 size_t length(std::string_view text);
 // The byte where code point n starts, or the end of the text if it has fewer.

@@ -53,6 +53,18 @@ TEST(JinjaLimits, DoublingAStringEndsAtTheLimitOfMemory) {
                          "bytes"));
 }
 
+TEST(JinjaLimits, TheKeysOfASortAndTheScopesOfMacrosCountToo) {
+    const std::string list = "{% set x = range(1000)|list %}";
+    const Limits fits_the_list{.value_bytes = 64 << 10};
+    EXPECT_TRUE(contains(failure(list + "{{ x|length }}", Json::object(), fits_the_list), "no error: 1000"));
+    for (const char* use : {"{{ x|sort }}", "{{ x|groupby('real') }}", "{{ x|unique }}"}) {
+        EXPECT_TRUE(contains(failure(list + use, Json::object(), fits_the_list), "bytes for its values")) << use;
+    }
+    EXPECT_TRUE(contains(failure("{% for i in range(400) %}{% macro m() %}{% endmacro %}{% endfor %}", Json::object(),
+                                 {.value_bytes = 128 << 10}),
+                         "bytes for its values"));
+}
+
 TEST(JinjaLimits, SharedListsDoNotBlowUpWhenPrintedOrCompared) {
     std::string build =
         "{% set n = namespace(x=[], y=[]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}"
