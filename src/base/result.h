@@ -68,6 +68,9 @@ using Status = Result<Ok>;
 }  // namespace tandem
 
 // auto x = TRY(expression): the value of a Result, or return its Error from this function.
+// It is a statement of its own, a call's argument or an operand. Never inside a `new` expression, nor inside braces
+// after a member that owns something: the return in the middle leaves half-made objects behind, which no destructor
+// frees. Take the value first, then make the object.
 #define TRY(...)                                   \
     __extension__({                                \
         auto try_result_ = (__VA_ARGS__);          \
