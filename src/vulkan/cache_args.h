@@ -10,11 +10,15 @@ struct CacheShapeParams {
     uint32_t stride, block_tokens, kv_heads, head_dim;
 };
 
-inline CacheShapeParams cache_shape(const Args& args, int layer) {
-    const graph::CacheLayer& shape = args.cache->layer_shape(layer);
-    return {args.step.blocks[static_cast<size_t>(shape.group)], args.step.block_stride,
-            static_cast<uint32_t>(args.cache->shape().block_tokens), static_cast<uint32_t>(shape.kv_heads),
+inline CacheShapeParams cache_shape(const DeviceCache& cache, const StepState::Addresses& step, int layer) {
+    const graph::CacheLayer& shape = cache.layer_shape(layer);
+    return {step.blocks[static_cast<size_t>(shape.group)], step.block_stride,
+            static_cast<uint32_t>(cache.shape().block_tokens), static_cast<uint32_t>(shape.kv_heads),
             static_cast<uint32_t>(shape.head_dim)};
+}
+
+inline CacheShapeParams cache_shape(const Args& args, int layer) {
+    return cache_shape(*args.cache, args.step, layer);
 }
 
 // Specialization constant 0 of the kernels that touch the cache.

@@ -30,6 +30,7 @@ struct MatmulTuning {
 };
 
 struct AttentionTuning {
+    uint32_t lanes = 128;   // of a workgroup, 64 to 256; a tile is a quarter as many positions
     uint32_t groups = 264;  // workgroups that fill the device: long contexts are split to reach it
 };
 

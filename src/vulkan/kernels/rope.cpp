@@ -1,20 +1,12 @@
+#include "vulkan/kernels/rope.h"
+
 #include <cmath>
 #include <numbers>
 
-#include "graph/ops.h"
 #include "vulkan/kernel.h"
 
 namespace tandem::vulkan {
 
-namespace {
-
-struct Params {
-    VkDeviceAddress x, positions, turns, y;
-    uint32_t cols, head_dim, pairs, interleaved;
-    float magnitude;
-};
-
-// Angles as 2^64ths of a turn: the device multiplies them with a position without rounding.
 std::vector<uint64_t> turns_of(const std::vector<float>& inv_freq) {
     std::vector<uint64_t> turns;
     for (float radians : inv_freq) {
@@ -23,6 +15,14 @@ std::vector<uint64_t> turns_of(const std::vector<float>& inv_freq) {
     }
     return turns;
 }
+
+namespace {
+
+struct Params {
+    VkDeviceAddress x, positions, turns, y;
+    uint32_t cols, head_dim, pairs, interleaved;
+    float magnitude;
+};
 
 // One invocation per pair that is turned and per element that stays.
 Status record(Recorder& rec, const op::Rope& op, const Args& args) {

@@ -1,0 +1,31 @@
+// Attention over a cache of f16: q as kernels/heads.h leaves it in, Activations for the next product out.
+#pragma once
+
+#include "graph/ops.h"
+#include "vulkan/activations.h"
+#include "vulkan/cache.h"
+#include "vulkan/recorder.h"
+#include "vulkan/step_state.h"
+#include "vulkan/tuning.h"
+
+namespace tandem::vulkan {
+
+struct AttentionCall {
+    VkDeviceAddress q = 0;  // f16 [rows][heads * head_dim]
+    uint32_t rows = 0;      // of the bucket
+    const op::Attention& op;
+    const DeviceCache& cache;
+    const StepState::Addresses& step;
+    VkDeviceAddress scratch =
+        0;                  // attention_scratch_bytes(), zero before the first use; dispatches in turn may share it
+    VkDeviceAddress y = 0;  // Activations [rows][heads * head_dim]
+    ActivationFormat format = ActivationFormat::f32;
+};
+
+// Heads of 32, 64, ... 256 elements, at most eight to a kv head, in a cache of f16; all else is for the op's own
+// kernel.
+bool attention_supported(const op::Attention& op, const DeviceCache& cache);
+uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows);
+Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const AttentionCall& call);
+
+}  // namespace tandem::vulkan

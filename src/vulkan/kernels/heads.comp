@@ -1,0 +1,110 @@
+// What follows the merged product of q, k and v: sums its splits, norms and turns each head of q and k, and puts q where
+// attention reads it and k and v into the cache. One workgroup per head and row, four elements per lane.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#include "common.glsl"
+#include "rope.glsl"
+#include "step.glsl"
+
+layout(local_size_x_id = 1) in;
+layout(constant_id = 2) const uint HEADS = 1;
+layout(constant_id = 3) const uint KV_HEADS = 1;
+layout(constant_id = 4) const uint HEAD_DIM = 128;
+layout(constant_id = 5) const uint BLOCK_TOKENS = 32;
+layout(constant_id = 6) const uint SPLITS = 1;
+layout(constant_id = 7) const uint PAIRS = 0;  // of a head that are turned
+layout(constant_id = 8) const bool INTERLEAVED = false;
+
+layout(push_constant, scalar) uniform Params {
+    uint64_t qkv;     // f32 [SPLITS][rows][HEADS + 2 * KV_HEADS][HEAD_DIM]
+    uint64_t q_norm;  // f32 [HEAD_DIM], or 0
+    uint64_t k_norm;
+    uint64_t turns;  // of each pair at position 1
+    uint64_t step;
+    uint64_t positions;
+    uint64_t sequence_of_row;
+    uint64_t blocks;
+    uint64_t cache_k;
+    uint64_t cache_v;
+    uint64_t q;  // f16 [rows][HEADS][HEAD_DIM]
+    uint stride;
+    uint rows;
+    float eps;
+    float magnitude;
+} p;
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) writeonly buffer HalfQuads { uvec2 at[]; };
+
+const uint QUADS = HEAD_DIM / 4u;
+const uint TURNED = INTERLEAVED ? 1u : PAIRS;  // from an element to the other of its pair
+
+shared float squares[64];
+shared float normed[HEAD_DIM];
+
+vec4 load_head(uint row, uint head, uint quad) {
+    const uint heads = HEADS + 2u * KV_HEADS;
+    vec4 x = vec4(0.0);
+    [[unroll]] for (uint s = 0u; s < SPLITS; ++s) {
+        x += Float4s(p.qkv).at[((s * p.rows + row) * heads + head) * QUADS + quad];
+    }
+    return x;
+}
+
+float sum_of_squares(vec4 x) {
+    const float own = subgroupAdd(dot(x, x));
+    if (gl_NumSubgroups == 1u) return own;
+    if (subgroupElect()) squares[gl_SubgroupID] = own;
+    barrier();
+    float sum = 0.0;
+    for (uint i = 0u; i < gl_NumSubgroups; ++i) sum += squares[i];
+    return sum;
+}
+
+uint pair_of(uint element) { return INTERLEAVED ? element / 2u : element % max(PAIRS, 1u); }
+bool is_first(uint element) { return INTERLEAVED ? element % 2u == 0u : element < PAIRS; }
+
+void put(uint64_t base, uint element, vec4 x) {
+    HalfQuads(base).at[element / 4u] = uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
+}
+
+void main() {
+    const uint row = gl_WorkGroupID.y;
+    if (row >= StepHeader(p.step).rows) return;  // a bucket has more rows than the step
+    const uint head = gl_WorkGroupID.x;
+    const uint quad = gl_LocalInvocationID.x;
+    const bool inside = quad < QUADS;  // the lanes are rounded up to whole subgroups
+    const bool is_value = head >= HEADS + KV_HEADS;
+    const uint64_t norm = is_value ? 0ul : head < HEADS ? p.q_norm : p.k_norm;
+    const int position = Ints(p.positions).at[row];
+
+    vec4 x = inside ? load_head(row, head, quad) : vec4(0.0);
+    if (norm != 0ul) {
+        const vec4 weight = inside ? Float4s(norm).at[quad] : vec4(0.0);
+        x *= weight * inversesqrt(sum_of_squares(x) / float(HEAD_DIM) + p.eps);
+    }
+    if (PAIRS != 0u && !is_value) {
+        if (inside) {
+            [[unroll]] for (uint i = 0u; i < 4u; ++i) normed[4u * quad + i] = x[i];
+        }
+        barrier();
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+            const uint element = 4u * quad + i;
+            if (element < 2u * PAIRS) {
+                const vec2 turn = p.magnitude * cos_sin(position, Turns(p.turns).at[pair_of(element)]);
+                const bool first = is_first(element);
+                const float other = normed[first ? element + TURNED : element - TURNED];
+                x[i] = x[i] * turn.x + (first ? -other : other) * turn.y;
+            }
+        }
+    }
+    if (!inside) return;
+    if (head < HEADS) {
+        put(p.q, (row * HEADS + head) * HEAD_DIM + 4u * quad, x);
+        return;
+    }
+    const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
+    const uint kv_head = (head - HEADS) % KV_HEADS;
+    const uint element = cache_element(shape, uint(Ints(p.sequence_of_row).at[row]), uint(position), kv_head);
+    put(is_value ? p.cache_v : p.cache_k, element + 4u * quad, x);
+}

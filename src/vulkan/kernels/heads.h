@@ -1,0 +1,31 @@
+// What lies between the merged product of q, k and v and attention: norms, rope and the write into the cache, at once.
+#pragma once
+
+#include "graph/ops.h"
+#include "vulkan/cache.h"
+#include "vulkan/recorder.h"
+#include "vulkan/step_state.h"
+
+namespace tandem::vulkan {
+
+struct HeadsCall {
+    VkDeviceAddress qkv = 0;  // f32 [splits][rows][(heads + 2 * kv_heads) * head_dim]: q, k and v
+    uint32_t splits = 1;
+    uint32_t rows = 0;  // of the bucket
+    uint32_t heads = 0;
+    VkDeviceAddress q_norm = 0;  // f32 [head_dim]; 0: none
+    VkDeviceAddress k_norm = 0;
+    float eps = 0.0F;
+    const op::Rope* rope = nullptr;  // of q and k; null: none
+    VkDeviceAddress turns = 0;       // turns_of(rope->inv_freq)
+    const DeviceCache& cache;        // of f16
+    int layer = 0;
+    const StepState::Addresses& step;
+    VkDeviceAddress q = 0;  // f16 [rows][heads * head_dim]
+};
+
+// Heads of a multiple of four elements, in a cache of f16.
+bool heads_supported(const DeviceCache& cache, int layer);
+Status record_heads(Recorder& recorder, const Capabilities& capabilities, const HeadsCall& call);
+
+}  // namespace tandem::vulkan

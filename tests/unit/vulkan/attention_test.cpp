@@ -1,0 +1,201 @@
+#include "vulkan/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "unit/vulkan/activations.h"
+#include "unit/vulkan/paged_step.h"
+
+namespace tandem::vulkan {
+namespace {
+
+struct Case {
+    op::Attention op;
+    PagedShape shape;
+    AttentionTuning tuning = {};
+    ActivationFormat format = ActivationFormat::f32;
+};
+
+Case gemma(std::vector<PagedSequence> sequences, int window = 0) {
+    Case c{.op = {.heads = 4, .kv_heads = 2, .head_dim = 128, .scale = 0.0883883476F, .window = window},
+           .shape = {.kv_heads = 2, .head_dim = 128, .block_tokens = 32}};
+    c.shape.sequences = std::move(sequences);
+    return c;
+}
+
+// softmax(scale q k^T) v in double precision.
+std::vector<double> reference(const Case& c, const PagedStep& step, const std::vector<float>& q, uint32_t row,
+                              int head) {
+    const auto dim = static_cast<size_t>(c.op.head_dim);
+    const int last = step.position(row), first = c.op.window == 0 ? 0 : std::max(0, last + 1 - c.op.window);
+    const int kv_head = head / (c.op.heads / c.op.kv_heads);
+    const size_t at = (row * static_cast<size_t>(c.op.heads) + static_cast<size_t>(head)) * dim;
+    std::vector<double> scores;
+    for (int position = first; position <= last; ++position) {
+        const size_t element = step.element(step.sequence(row), position, kv_head);
+        double score = 0;
+        for (size_t i = 0; i < dim; ++i) score += double{q[at + i]} * double{step.keys()[element + i]};
+        score *= double{c.op.scale};
+        if (c.op.softcap != 0) score = double{c.op.softcap} * std::tanh(score / double{c.op.softcap});
+        scores.push_back(score);
+    }
+    const double largest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    std::vector<double> y(dim);
+    for (int position = first; position <= last; ++position) {
+        const double weight = std::exp(scores[static_cast<size_t>(position - first)] - largest);
+        const size_t element = step.element(step.sequence(row), position, kv_head);
+        sum += weight;
+        for (size_t i = 0; i < dim; ++i) y[i] += weight * double{step.values()[element + i]};
+    }
+    for (double& value : y) value /= sum;
+    return y;
+}
+
+// All numbers are at most one: a score sums head_dim products, and its error moves the weights; a result sums as many
+// weights as there are positions. Softcap and exp may be off by a few units more.
+double tolerance(const Case& c, int positions) {
+    const double dim = c.op.head_dim;
+    const double score = dim * dim * double{c.op.scale};
+    return 0x1p-24 * (2 * score + positions + 64);
+}
+
+std::vector<std::byte> run_and_check(const Case& c) {
+    PagedStep step(c.shape);
+    step.fill();
+    const size_t cols = static_cast<size_t>(c.op.heads) * static_cast<size_t>(c.op.head_dim);
+    const std::vector<float> q = step.uniform(step.bucket_rows() * cols);
+    const Buffer q_buffer = gpu().upload(to_f16(q));
+    const Buffer y = gpu().buffer(activation_bytes(c.format, step.bucket_rows(), cols));
+    const Buffer scratch = gpu().buffer(attention_scratch_bytes(c.tuning, c.op, step.bucket_rows()));
+    EXPECT_TRUE(attention_supported(c.op, step.cache()));
+    const auto attend = [&] {
+        gpu().run([&](Recorder& recorder) {
+            return record_attention(recorder, c.tuning,
+                                    {.q = q_buffer.address,
+                                     .rows = step.bucket_rows(),
+                                     .op = c.op,
+                                     .cache = step.cache(),
+                                     .step = step.addresses(),
+                                     .scratch = scratch.address,
+                                     .y = y.address,
+                                     .format = c.format});
+        });
+    };
+    attend();
+    const std::vector<std::byte> once = gpu().read<std::byte>(y);
+    const auto counters = gpu().read<uint32_t>(scratch);
+    for (uint32_t i = 0; i < step.bucket_rows() * static_cast<uint32_t>(c.op.kv_heads); ++i) {
+        EXPECT_EQ(counters[i], 0U) << "counter " << i << " is not back at zero";
+    }
+    attend();
+    EXPECT_EQ(gpu().read<std::byte>(y), once) << "a second run differs";
+
+    const ReadActivations read = read_activations(y, c.format, step.bucket_rows(), cols);
+    for (uint32_t row = 0; row < step.rows(); ++row) {
+        for (int head = 0; head < c.op.heads; ++head) {
+            const std::vector<double> expected = reference(c, step, q, row, head);
+            const double allowed = tolerance(c, step.position(row) + 1);
+            for (size_t i = 0; i < expected.size(); ++i) {
+                const size_t at = row * cols + static_cast<size_t>(head) * expected.size() + i;
+                const double error = std::abs(double{read.values[at]} - expected[i]);
+                if (!(error <= allowed + double{read.error[at]})) {
+                    ADD_FAILURE() << "row " << row << ", head " << head << ", element " << i << ": " << read.values[at]
+                                  << " instead of " << expected[i];
+                    return once;
+                }
+            }
+        }
+    }
+    return once;
+}
+
+TEST(Attention, OfOneRowAgreesWithDoublePrecisionForContextsOfAnyLength) {
+    for (int past : {0, 1, 15, 31, 32, 33, 100, 511, 700}) {
+        SCOPED_TRACE(past);
+        run_and_check(gemma({{.past = past}}));
+    }
+}
+
+TEST(Attention, SeesOnlyTheWindow) {
+    for (int window : {1, 2, 31, 32, 33, 64, 100}) {
+        for (int past : {0, 31, 32, 63, 64, 99, 100, 150}) {
+            SCOPED_TRACE(testing::Message() << "window " << window << ", past " << past);
+            run_and_check(gemma({{.past = past}}, window));
+        }
+    }
+}
+
+TEST(Attention, WritesEveryFormat) {
+    for (ActivationFormat format : {ActivationFormat::f32, ActivationFormat::q8, ActivationFormat::f16}) {
+        for (uint32_t groups : {1U, 264U}) {
+            SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format) << ", groups " << groups);
+            Case c = gemma({{.past = 200}, {.past = 3}});
+            c.format = format;
+            c.tuning.groups = groups;
+            run_and_check(c);
+        }
+    }
+}
+
+struct Heads {
+    int kv_heads, group, head_dim;
+};
+
+void run_and_check_heads(const Heads& heads, uint32_t lanes) {
+    SCOPED_TRACE(testing::Message() << heads.kv_heads << " x " << heads.group << " heads of " << heads.head_dim
+                                    << ", lanes " << lanes);
+    run_and_check({.op = {.heads = heads.kv_heads * heads.group,
+                          .kv_heads = heads.kv_heads,
+                          .head_dim = heads.head_dim,
+                          .scale = 0.1F},
+                   .shape = {.kv_heads = heads.kv_heads,
+                             .head_dim = heads.head_dim,
+                             .block_tokens = 16,
+                             .sequences = {{.past = 90}}},
+                   .tuning = {.lanes = lanes, .groups = 4},
+                   .format = ActivationFormat::q8});
+}
+
+TEST(Attention, TakesEveryShapeOfHeads) {
+    for (const Heads& heads : {Heads{1, 1, 32}, {1, 3, 64}, {2, 2, 96}, {1, 5, 160}, {1, 2, 224}, {1, 8, 256}}) {
+        run_and_check_heads(heads, 128);
+    }
+}
+
+TEST(Attention, TakesEveryNumberOfLanes) {
+    for (uint32_t lanes : {64U, 256U}) {
+        run_and_check_heads({1, 1, 96}, lanes);
+        run_and_check_heads({1, 2, 256}, lanes);
+    }
+}
+
+TEST(Attention, OfABatchReadsEachSequenceForItself) {
+    Case c = gemma({{.past = 0}, {.past = 300}, {.past = 17}, {.past = 31}, {.past = 64}}, 100);
+    c.shape.padding = 3;
+    for (uint32_t groups : {10U, 60U}) {
+        c.tuning.groups = groups;
+        for (int block_tokens : {16, 64}) {
+            SCOPED_TRACE(testing::Message() << "groups " << groups << ", block_tokens " << block_tokens);
+            c.shape.block_tokens = block_tokens;
+            run_and_check(c);
+        }
+    }
+}
+
+TEST(Attention, CapsScores) {
+    Case c = gemma({{.past = 77}});
+    c.op.softcap = 1.5F;
+    c.op.scale = 0.5F;
+    run_and_check(c);
+}
+
+TEST(Attention, OfManyRowsOfASequenceIsCausal) {
+    for (int window : {0, 20}) {
+        SCOPED_TRACE(window);
+        run_and_check(gemma({{.past = 0, .rows = 40}, {.past = 50}, {.past = 33, .rows = 9}}, window));
+    }
+}
+
+}  // namespace
+}  // namespace tandem::vulkan
