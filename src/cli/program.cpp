@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/file_fault.h"
 
 namespace tandem::cli {
 
@@ -85,6 +86,7 @@ int parse_and_execute(int argc, const char* const* argv) {
 
 int run_program(int argc, const char* const* argv) {
     std::signal(SIGPIPE, SIG_DFL);  // `tandem ... | head` ends quietly, whatever the parent process had set
+    explain_file_faults();
     log::init(spdlog::level::warn);
     try {
         return parse_and_execute(argc, argv);

@@ -57,10 +57,6 @@ class ChatTemplate {
     std::shared_ptr<const jinja::Program> program_for_tools_;  // the same one for most models
 };
 
-// The template a model brings: tokenizer.chat_template in GGUF metadata; chat_template.jinja, chat_template.json or
-// tokenizer_config.json in a Hugging Face directory. Nothing if it has none.
-Result<std::optional<ChatTemplate>> load_chat_template(const format::Checkpoint& checkpoint);
-
 // The model's own template: tokenizer.chat_template of a GGUF file; chat_template.jinja, chat_template.json or
 // tokenizer_config.json of a Hugging Face directory, the one named "default" where there are several. Nothing where the
 // model has none.

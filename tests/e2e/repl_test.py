@@ -7,8 +7,8 @@ import harness
 
 
 class Repl(harness.Case):
-    def start(self, *args, wait_for_prompt=True, **environment):
-        terminal = harness.Terminal(["run", "tales", *map(str, args)], self.environment(**environment), self.directory)
+    def start(self, *args, model="tales", wait_for_prompt=True, **environment):
+        terminal = harness.Terminal(["run", model, *map(str, args)], self.environment(**environment), self.directory)
         self.addCleanup(terminal.kill)
         terminal.expect(r"/help")
         if wait_for_prompt:
@@ -236,6 +236,14 @@ class Repl(harness.Case):
         terminal.expect(r"tandem: \d+ tokens do not fit")
         terminal.line("/bye")
         self.assertEqual(terminal.end(), 0)
+
+    def test_a_model_file_that_gets_shorter_is_named(self):
+        self.ok("quantize", "tales", self.path("model.gguf"), "--type", "f16")
+        terminal = self.start(model="model.gguf")
+        os.truncate(self.path("model.gguf"), 4096)
+        terminal.line("Hello.")
+        terminal.expect(r"tandem: /[^\n]*/model\.gguf: the file got shorter[^\n]*\n")
+        self.assertEqual(terminal.end(), 1)
 
     def test_closing_line_can_be_left_out(self):
         terminal = harness.Terminal(["run", "tales", "-q", "-n", "3"], self.environment(), self.directory)
