@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "base/threads.h"
@@ -137,8 +138,8 @@ void attention(benchmark::State& state, DType cache_dtype, int32_t rows) {
             .compile(program, weights, cache, {.limits = {.tokens = rows, .outputs = 0}, .results = {"y"}})
             .value();
 
-    std::vector<int32_t> table;
-    for (int i = 0; i < blocks; ++i) table.push_back(i);
+    std::vector<int32_t> table(static_cast<size_t>(blocks));
+    std::iota(table.begin(), table.end(), 0);
     device::Batch batch;
     batch.tokens.assign(static_cast<size_t>(rows), 0);
     batch.sequences.push_back({.first_row = 0, .rows = rows, .past = 0, .blocks = {}});

@@ -120,8 +120,8 @@ Status run_all(std::vector<std::string> names, const std::filesystem::path& fold
 }  // namespace
 }  // namespace tandem::bench
 
-int main(int argc, char** argv) {
-    using namespace tandem;
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of memory may end it
+    namespace bench = tandem::bench;
     CLI::App app("Speed of whole models on the CPU, as a share of the memory's read rate.");
     std::vector<std::string> names;
     std::string folder = "build/bench";
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
     app.add_option("--prompt", plan.prompt, "Tokens of the prompt")->capture_default_str();
     app.add_option("--decode", plan.decode, "Tokens decoded one by one")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
-    if (const Status status = bench::run_all(names, folder, plan); !status) {
+    if (const tandem::Status status = bench::run_all(names, folder, plan); !status) {
         fmt::print(stderr, "bench: {}\n", status.error().message);
         return 1;
     }

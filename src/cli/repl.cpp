@@ -187,8 +187,7 @@ Status Repl::show(std::string_view /*argument*/) {
 
 Status Repl::save(std::string_view argument) {
     if (argument.empty()) return fail("/save needs the name of a file");
-    const Status saved =
-        save_conversation(std::string(argument), {.system = settings_.system, .messages = chat_.messages});
+    Status saved = save_conversation(std::string(argument), {.system = settings_.system, .messages = chat_.messages});
     save_failed_ = !saved;
     if (saved) note(fmt::format("{} messages saved to {}", chat_.messages.size(), argument));
     return saved;

@@ -8,11 +8,11 @@ EMBED(tandem_tales_f16, TANDEM_ASSETS "/tales-f16.gguf");
 namespace tandem::engine {
 
 std::span<const EmbeddedModel> embedded_models() {
-    static const EmbeddedModel kModels[] = {
+    static const EmbeddedModel models[] = {
         {"tales", {tandem_tales_q8_0_begin, tandem_tales_q8_0_end}},
         {"tales-f16", {tandem_tales_f16_begin, tandem_tales_f16_end}},
     };
-    return kModels;
+    return models;
 }
 
 }  // namespace tandem::engine

@@ -297,7 +297,8 @@ void encode(const float* x, BlockQ6_K& b) {
     const float d = f16_to_f32(b.d);
     for (int s = 0; s < 16; ++s) b.scales[s] = static_cast<int8_t>(nearest_int(scales[s] * reciprocal(d), -128, 127));
     for (int e = 0; e < 256; ++e) {
-        const float inverse = reciprocal(d * static_cast<float>(b.scales[e / 16]));
+        const int sub_block = e / 16;
+        const float inverse = reciprocal(d * static_cast<float>(b.scales[sub_block]));
         const int q = nearest_int(x[e] * inverse, -32, 31) + 32;
         const int half = e / 128;
         const int group = e % 128 / 32;

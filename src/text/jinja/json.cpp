@@ -139,7 +139,7 @@ class JsonWriter {
         return out_.add('}');
     }
 
-    Result<std::vector<const Entry*>> ordered(const std::vector<Entry>& entries) {
+    Result<std::vector<const Entry*>> ordered(const std::vector<Entry>& entries) const {
         std::vector<const Entry*> order;
         order.reserve(entries.size());
         for (const Entry& e : entries) order.push_back(&e);

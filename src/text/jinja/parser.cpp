@@ -7,7 +7,7 @@
 
 namespace tandem::text::jinja {
 
-using namespace ast;
+using namespace ast;  // NOLINT(google-build-using-namespace): a parser is about nothing else
 
 namespace {
 

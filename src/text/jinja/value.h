@@ -115,8 +115,8 @@ class Value {
   private:
     std::shared_ptr<const Object> object_;
     union {
-        int64_t integer_ = 0;
-        double real_;
+        int64_t integer_ = 0;  // NOLINT(readability-identifier-naming): it is private, union or not
+        double real_;          // NOLINT(readability-identifier-naming)
     };
     Kind kind_ = Kind::undefined;
 };

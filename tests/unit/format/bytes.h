@@ -1,10 +1,9 @@
 // Builds files by hand, byte by byte, so that tests can write what no sane writer would.
 #pragma once
 
-#include <stdlib.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <span>

@@ -15,6 +15,7 @@ std::vector<std::string> matches(const std::string& expression, const std::strin
     std::vector<ByteRange> ranges;
     regex->find_all(text, ranges);
     std::vector<std::string> found;
+    found.reserve(ranges.size());
     for (const ByteRange& range : ranges) found.push_back(text.substr(range.begin, range.end - range.begin));
     return found;
 }
