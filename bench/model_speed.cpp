@@ -109,7 +109,7 @@ Status run_all(std::vector<std::string> names, const std::filesystem::path& fold
     ThreadPool pool(plan.threads);
     const double read_rate = measure_read_rate(pool);
     fmt::print(
-        "{} threads, memory read rate {:.1f} GB/s (256 MiB, best of 6); prompt of {} tokens, then {} single tokens\n\n",
+        "{} threads, memory read rate {:.1f} GB/s (best over 1 GiB); prompt of {} tokens, then {} single tokens\n\n",
         pool.size(), read_rate / 1e9, plan.prompt, plan.decode);
     fmt::print("{:<24} {:>9} {:>10} {:>10} {:>16} {:>4} {:>8} {:>8}\n", "model", "MB/token", "prompt t/s", "decode t/s",
                "ms/token +- CI95", "out", "GB/s", "of limit");

@@ -2,40 +2,59 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
 #include <vector>
 
+#include "base/check.h"
 #include "base/threads.h"
 
 namespace tandem::bench {
 
-// Bytes per second over a buffer that no cache holds; the best of a few passes, since anything else only slows one
-// down.
-inline double measure_read_rate(ThreadPool& pool) {
-    constexpr size_t kWords = (size_t{256} << 20) / sizeof(uint64_t);
-    constexpr int kPasses = 6;
-    const std::vector<uint64_t> memory(kWords, 1);
-    std::vector<uint64_t> sums(static_cast<size_t>(pool.size()) * 8);  // a cache line each
-    double best = 0;
-    for (int pass = 0; pass < kPasses; ++pass) {
-        const auto begin = std::chrono::steady_clock::now();
-        pool.for_each_range(static_cast<int64_t>(kWords), int64_t{1} << 16,
-                            [&](int64_t first, int64_t last, int thread) {
-                                uint64_t lanes[8] = {};
-                                for (int64_t i = first; i < last; i += 8) {
-                                    for (int64_t lane = 0; lane < 8; ++lane)
-                                        lanes[lane] += memory[static_cast<size_t>(i + lane)];
-                                }
-                                for (uint64_t lane : lanes) sums[static_cast<size_t>(thread) * 8] += lane;
-                            });
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-        best = std::max(best, static_cast<double>(kWords * sizeof(uint64_t)) / time.count());
+// Four times the largest cache of the processors of today, so that next to nothing comes from one.
+inline constexpr size_t kReadRateBytes = size_t{1} << 30;
+
+// The sum of the words, read at several places at once: a core has more reads under way than one place keeps busy.
+template <int kStreams>
+uint64_t sum_of(const uint64_t* words, int64_t count) {
+    constexpr int64_t kLine = 8;  // words
+    const int64_t stride = count / kStreams;
+    uint64_t lanes[kLine] = {};
+    for (int64_t i = 0; i < stride; i += kLine) {
+        for (int stream = 0; stream < kStreams; ++stream) {
+            const uint64_t* const line = words + stream * stride + i;
+            __builtin_prefetch(line + 8 * kLine);
+            for (int64_t lane = 0; lane < kLine; ++lane) lanes[lane] += line[lane];
+        }
     }
-    // The sums are used, so that the reads are not left out.
-    uint64_t total = 0;
-    for (uint64_t sum : sums) total += sum;
-    return total == kWords * kPasses ? best : 0;
+    return std::accumulate(std::begin(lanes), std::end(lanes), uint64_t{0});
+}
+
+// Bytes per second: the best of a few passes in each of a few ways to read, since anything else only slows one down.
+inline double measure_read_rate(ThreadPool& pool) {
+    constexpr int64_t kWords = kReadRateBytes / sizeof(uint64_t);
+    constexpr int kPasses = 4;
+    constexpr int64_t kPiece = int64_t{1} << 17;  // words
+    static_assert(kWords % kPiece == 0);
+    const std::vector<uint64_t> memory(kWords, 1);
+    uint64_t (*const ways[])(const uint64_t*, int64_t) = {sum_of<1>, sum_of<2>, sum_of<4>, sum_of<8>, sum_of<16>};
+    double best = 0;
+    for (const auto way : ways) {
+        for (int pass = 0; pass < kPasses; ++pass) {
+            std::atomic<uint64_t> total = 0;  // used below, so that the reads are not left out
+            const auto begin = std::chrono::steady_clock::now();
+            pool.for_each_range(kWords / kPiece, 1, [&](int64_t first, int64_t last, int /*thread*/) {
+                for (int64_t piece = first; piece < last; ++piece) total += way(memory.data() + piece * kPiece, kPiece);
+            });
+            const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+            CHECK(total == kWords);
+            best = std::max(best, static_cast<double>(kReadRateBytes) / time.count());
+        }
+    }
+    return best;
 }
 
 }  // namespace tandem::bench
