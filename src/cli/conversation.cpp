@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "cli/json_input.h"
+#include "format/json.h"
 
 namespace tandem::cli {
 
@@ -52,7 +52,7 @@ Status save_conversation(const std::string& path, const Conversation& conversati
 
 Result<Conversation> load_conversation(const std::string& path) {
     const std::string text = TRY(read_text_file(path, kMostFileBytes));
-    const Json json = TRY(parse_ordered_json(text, path));
+    const Json json = TRY(format::parse_ordered_json(text, path));
     Conversation conversation;
     if (json.is_object()) {
         if (const std::string* const system = find_text(json, "system")) conversation.system = *system;

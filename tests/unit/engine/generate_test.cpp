@@ -1,0 +1,137 @@
+#include "engine/generate.h"
+
+#include <gtest/gtest.h>
+
+#include "cpu/backend.h"
+#include "engine/bundle.h"
+
+namespace tandem::engine {
+namespace {
+
+// The embedded model on the CPU, greedy unless a test asks for something else.
+class Generate : public testing::Test {
+  protected:
+    std::unique_ptr<Session> session(const SessionOptions& options = {}) {
+        auto opened = Session::open(bundle.model, *backend, options);
+        EXPECT_TRUE(opened) << opened.error().message;
+        return std::move(*opened);
+    }
+
+    GenerateRequest greedy(std::string_view text, int max_tokens) const {
+        GenerateRequest request;
+        request.prompt = bundle.tokenizer.encode(text);
+        request.max_tokens = max_tokens;
+        return request;
+    }
+
+    Generation run(Session& in, const GenerateRequest& request) const {
+        auto result = generate(in, bundle.tokenizer, request);
+        EXPECT_TRUE(result) << result.error().message;
+        return std::move(*result);
+    }
+
+    Bundle bundle = open_bundle("").value();
+    std::unique_ptr<device::Backend> backend = cpu::make_backend({.threads = 1}).value();
+};
+
+constexpr const char* kStory = "Once upon a time there was a fox who";
+
+TEST_F(Generate, ThePiecesMakeUpTheText) {
+    auto request = greedy(kStory, 24);
+    std::string pieces;
+    request.on_text = [&](std::string_view piece) { pieces += piece; };
+    const Generation result = run(*session(), request);
+    EXPECT_EQ(result.tokens.size(), 24U);
+    EXPECT_EQ(result.reason, FinishReason::length);
+    EXPECT_EQ(pieces, result.text);
+    EXPECT_EQ(result.prompt_tokens, std::ssize(request.prompt));
+    EXPECT_EQ(result.cached_tokens, 0);
+}
+
+TEST_F(Generate, TheTextIsTheSameInChunksAndFromTheCache) {
+    const auto request = greedy(kStory, 16);
+    const auto whole = session();
+    const Generation expected = run(*whole, request);
+    EXPECT_EQ(run(*session({.context = 0, .chunk = 3, .kv_dtype = {}}), request).tokens, expected.tokens);
+
+    const Generation again = run(*whole, request);
+    EXPECT_EQ(again.tokens, expected.tokens);
+    EXPECT_EQ(again.cached_tokens, again.prompt_tokens - 1);  // the last is run for its logits
+
+    auto other = greedy("Once upon a time there was a bear who", 16);
+    EXPECT_EQ(run(*whole, other).tokens, run(*session(), other).tokens);  // only what is the same is taken over
+    EXPECT_EQ(run(*whole, request).tokens, expected.tokens);
+}
+
+TEST_F(Generate, EndsBeforeAStopStringWhichIsNotShown) {
+    const Generation whole = run(*session(), greedy(kStory, 24));
+    const std::string stop = whole.text.substr(whole.text.size() / 2, 5);
+    auto request = greedy(kStory, 24);
+    request.stop = {stop};
+    const Generation stopped = run(*session(), request);
+    EXPECT_EQ(stopped.text, whole.text.substr(0, whole.text.find(stop)));
+    EXPECT_EQ(stopped.reason, FinishReason::stop);
+    EXPECT_LT(stopped.tokens.size(), whole.tokens.size());
+}
+
+TEST_F(Generate, EndsWithTheModelUnlessToldToGoOn) {
+    auto request = greedy("<start_of_turn>user\nWhat is 7 plus 5?<end_of_turn>\n<start_of_turn>model\n", 60);
+    const Generation answer = run(*session(), request);
+    EXPECT_EQ(answer.reason, FinishReason::stop);
+    EXPECT_LT(answer.tokens.size(), 60U);
+    EXPECT_NE(answer.text.find("12"), std::string::npos) << answer.text;
+    request.ignore_end = true;
+    EXPECT_EQ(run(*session(), request).tokens.size(), 60U);
+}
+
+TEST_F(Generate, EndsWhereTheContextIsFull) {
+    auto request = greedy(kStory, 0);
+    request.ignore_end = true;
+    const int context = static_cast<int>(request.prompt.size()) + 5;
+    const Generation result = run(*session({.context = context, .chunk = 256, .kv_dtype = {}}), request);
+    EXPECT_EQ(result.reason, FinishReason::length);
+    EXPECT_EQ(result.tokens.size(), 6U);  // the last one needs no place: nothing follows it
+
+    const auto small = session({.context = 4, .chunk = 256, .kv_dtype = {}});
+    const auto refused = generate(*small, bundle.tokenizer, request);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("do not fit into a context of 4"), std::string::npos);
+}
+
+TEST_F(Generate, CancellingKeepsWhatWasSaid) {
+    std::atomic<bool> cancelled = false;
+    auto request = greedy(kStory, 24);
+    request.cancelled = &cancelled;
+    std::string pieces;
+    request.on_text = [&](std::string_view piece) {
+        pieces += piece;
+        cancelled = pieces.size() > 10;
+    };
+    const Generation result = run(*session(), request);
+    EXPECT_EQ(result.reason, FinishReason::cancelled);
+    EXPECT_GT(result.text.size(), 10U);
+    EXPECT_LT(result.tokens.size(), 24U);
+    EXPECT_EQ(pieces, result.text);
+}
+
+TEST_F(Generate, TheSameSeedGivesTheSameText) {
+    auto request = greedy(kStory, 16);
+    request.sampling.temperature = 1;
+    request.sampling.seed = 7;
+    const auto first = run(*session(), request).tokens;
+    EXPECT_EQ(run(*session(), request).tokens, first);
+    request.sampling.seed = 8;
+    EXPECT_NE(run(*session(), request).tokens, first);
+}
+
+TEST(Session, RefusesWhatCannotBe) {
+    const Bundle bundle = open_bundle("").value();
+    const auto backend = cpu::make_backend({.threads = 1}).value();
+    EXPECT_FALSE(Session::open(bundle.model, *backend, {.context = -1, .chunk = 256, .kv_dtype = {}}));
+    EXPECT_FALSE(Session::open(bundle.model, *backend, {.context = 0, .chunk = 0, .kv_dtype = {}}));
+    const auto session = Session::open(bundle.model, *backend).value();
+    EXPECT_FALSE(session->advance({}, {}));
+}
+
+}  // namespace
+}  // namespace tandem::engine
