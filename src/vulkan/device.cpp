@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "vulkan/cooperative_matrix.h"
 
 namespace tandem::vulkan {
 
@@ -111,7 +112,32 @@ std::string why_unusable(VkPhysicalDevice physical, const VkPhysicalDeviceProper
     return "";
 }
 
-Capabilities read_capabilities(VkPhysicalDevice physical) {
+// The products of f16 matrices into f32 that a subgroup of the device makes.
+std::vector<CooperativeMatrixProperties> half_matrices(VkInstance instance, VkPhysicalDevice physical) {
+    CooperativeMatrixFeatures features;
+    VkPhysicalDeviceFeatures2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &features};
+    vkGetPhysicalDeviceFeatures2(physical, &all);
+    const auto get = reinterpret_cast<GetCooperativeMatrixProperties>(
+        vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+    if (features.cooperative_matrix == VK_FALSE || get == nullptr) return {};
+    uint32_t count = 0;
+    if (get(physical, &count, nullptr) != VK_SUCCESS) return {};
+    std::vector<CooperativeMatrixProperties> matrices(count);
+    if (get(physical, &count, matrices.data()) < VK_SUCCESS) return {};
+    matrices.resize(count);
+    std::erase_if(matrices, [](const CooperativeMatrixProperties& p) {
+        return p.a_type != kComponentF16 || p.b_type != kComponentF16 || p.c_type != kComponentF32 ||
+               p.result_type != kComponentF32 || p.scope != kScopeSubgroup;
+    });
+    return matrices;
+}
+
+bool has_shape(const std::vector<CooperativeMatrixProperties>& matrices, uint32_t m, uint32_t n, uint32_t k) {
+    return std::any_of(matrices.begin(), matrices.end(),
+                       [&](const CooperativeMatrixProperties& p) { return p.m == m && p.n == n && p.k == k; });
+}
+
+Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
     VkPhysicalDeviceVulkan13Properties v13{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
     VkPhysicalDeviceVulkan11Properties v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES,
                                            .pNext = &v13};
@@ -119,6 +145,8 @@ Capabilities read_capabilities(VkPhysicalDevice physical) {
     vkGetPhysicalDeviceProperties2(physical, &all);
     const VkPhysicalDeviceLimits& limits = all.properties.limits;
     const std::vector<std::string> extensions = extensions_of(physical);
+    std::vector<CooperativeMatrixProperties> matrices;
+    if (has(extensions, kCooperativeMatrixExtension)) matrices = half_matrices(instance, physical);
     return {
         .subgroup = v11.subgroupSize,
         .min_subgroup = v13.minSubgroupSize,
@@ -126,7 +154,8 @@ Capabilities read_capabilities(VkPhysicalDevice physical) {
         .shared_bytes = limits.maxComputeSharedMemorySize,
         .max_workgroup = limits.maxComputeWorkGroupInvocations,
         .integer_dot = v13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE,
-        .cooperative_matrix = has(extensions, "VK_KHR_cooperative_matrix"),
+        .cooperative_matrix = has_shape(matrices, 16, 16, 16),
+        .narrow_matrix = has_shape(matrices, 16, 16, 16) && has_shape(matrices, 16, 8, 16),
         .memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME),
         .host_import = has(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME),
         .timestamp_ns =
@@ -135,7 +164,7 @@ Capabilities read_capabilities(VkPhysicalDevice physical) {
     };
 }
 
-DeviceInfo read_info(VkPhysicalDevice physical, int index) {
+DeviceInfo read_info(VkInstance instance, VkPhysicalDevice physical, int index) {
     VkPhysicalDeviceDriverProperties driver{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
     vkGetPhysicalDeviceProperties2(physical, &all);
@@ -147,7 +176,7 @@ DeviceInfo read_info(VkPhysicalDevice physical, int index) {
         .type = all.properties.deviceType,
         .unusable = why_unusable(physical, all.properties),
     };
-    if (info.unusable.empty()) info.capabilities = read_capabilities(physical);
+    if (info.unusable.empty()) info.capabilities = read_capabilities(instance, physical);
     VkPhysicalDeviceMemoryProperties memory{};
     vkGetPhysicalDeviceMemoryProperties(physical, &memory);
     for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
@@ -240,7 +269,7 @@ Result<std::vector<DeviceInfo>> Device::list() {
     if (!instance) return std::vector<DeviceInfo>{};
     std::vector<DeviceInfo> infos;
     for (VkPhysicalDevice physical : physical_devices(*instance)) {
-        infos.push_back(read_info(physical, static_cast<int>(infos.size())));
+        infos.push_back(read_info(*instance, physical, static_cast<int>(infos.size())));
     }
     vkDestroyInstance(*instance, nullptr);
     return infos;
@@ -263,7 +292,9 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& selector, const 
     }
     const std::vector<VkPhysicalDevice> physicals = physical_devices(device->instance_);
     std::vector<DeviceInfo> infos;
-    for (VkPhysicalDevice physical : physicals) infos.push_back(read_info(physical, static_cast<int>(infos.size())));
+    for (VkPhysicalDevice physical : physicals) {
+        infos.push_back(read_info(device->instance_, physical, static_cast<int>(infos.size())));
+    }
     const size_t chosen = TRY(choose(infos, selector));
     device->info_ = infos[chosen];
     TRY(device->create(physicals[chosen]));
@@ -284,6 +315,11 @@ Status Device::create(VkPhysicalDevice physical) {
     std::vector<const char*> extensions;
     if (info_.capabilities.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (info_.capabilities.host_import) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+    CooperativeMatrixFeatures matrices{.cooperative_matrix = VK_TRUE};
+    if (info_.capabilities.cooperative_matrix) {
+        extensions.push_back(kCooperativeMatrixExtension);
+        enabled.v13.pNext = &matrices;
+    }
 
     const float priority = 1.0F;
     const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,

@@ -19,7 +19,8 @@ struct Capabilities {
     uint32_t shared_bytes = 0;        // of a workgroup
     uint32_t max_workgroup = 0;       // invocations
     bool integer_dot = false;         // packed 4 x int8, in hardware
-    bool cooperative_matrix = false;  // KHR, or NV where only that is there
+    bool cooperative_matrix = false;  // KHR; a subgroup multiplies f16 16 x 16 x 16 into f32
+    bool narrow_matrix = false;       // besides, 16 x 16 by 16 x 8
     bool memory_budget = false;
     bool host_import = false;  // external_memory_host
     double timestamp_ns = 0;   // of a tick; 0: no timestamps

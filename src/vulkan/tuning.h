@@ -17,16 +17,18 @@ struct GemvTuning {
     uint32_t groups = 528;  // workgroups at most; each takes tiles in turn
 };
 
-// Products of a matrix and up to `max_rows` rows.
+// Products of a matrix and up to `max_rows` rows (kernels/matmul.h).
 struct MatmulTuning {
     uint32_t max_rows = 0;
     uint32_t tile_rows = 0;  // of activations
     uint32_t tile_cols = 0;  // of outputs
-    uint32_t depth = 32;     // inputs of a step
-    uint32_t warp_rows = 0;  // of a tile, that a subgroup makes
+    uint32_t depth = 32;     // inputs of a step, a multiple of 32
+    uint32_t warp_rows = 0;  // of a tile, that a subgroup makes; multiples of 8 and 32
     uint32_t warp_cols = 0;
-    uint32_t stages = 1;    // of shared memory
+    uint32_t stages = 1;    // of shared memory, 1 or 2
     uint32_t groups = 264;  // workgroups that fill the device: narrow products are split along their inputs to reach it
+
+    bool operator==(const MatmulTuning&) const = default;
 };
 
 struct AttentionTuning {

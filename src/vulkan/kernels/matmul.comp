@@ -1,0 +1,216 @@
+// y[split][row][output] = scale[row] * sum over i of x[row][i] * weight[output][i] + bias[output], or with a GLU
+// y[row][output] = activation(gate) * up: products of a matrix and many rows, f16 times f16 added up in f32.
+//
+// A workgroup makes TILE_ROWS x TILE_COLS results, each of its subgroups ("warps") WARP_ROWS x WARP_COLS of them. In
+// steps of DEPTH inputs, the weights and activations of the next step come from memory into registers while the present
+// step is multiplied out of shared memory; they are made f16 on their way into it.
+//! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! MATRIX: khr scalar
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_memory_scope_semantics : require
+#include "common.glsl"
+#include "functions.glsl"
+#include "weights.glsl"
+#include "weights_f16.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint LANES = 128u;
+layout(constant_id = 1) const uint SUBGROUP = 32u;
+layout(constant_id = 2) const uint FRAGMENT_COLS = 16u;
+layout(constant_id = 3) const uint FRAGMENT_ROWS = 16u;
+layout(constant_id = 4) const uint FRAGMENT_DEPTH = 16u;
+layout(constant_id = 5) const uint TILE_ROWS = 128u;
+layout(constant_id = 6) const uint TILE_COLS = 128u;
+layout(constant_id = 7) const uint DEPTH = 32u;
+layout(constant_id = 8) const uint WARP_ROWS = 64u;
+layout(constant_id = 9) const uint WARP_COLS = 64u;
+layout(constant_id = 10) const uint STAGES = 1u;  // of shared memory, 1 or 2
+layout(constant_id = 11) const uint GLU = 0u;     // 0: none, else 1 + the enum op::Activation
+layout(constant_id = 12) const bool TAIL = true;  // inputs are no multiple of DEPTH
+
+layout(push_constant, scalar) uniform Params {
+    Weight weight;
+    uint64_t x;       // f16
+    uint64_t scales;  // f32, of the rows of x
+    uint64_t bias;    // 0: none
+    uint64_t y;
+    uint inputs;
+    uint outputs;  // rows of the weight
+    uint rows;
+    uint steps;  // of a split
+    uint bands;  // of row tiles: the tiles of a band run side by side, so that they share the weights they read
+}
+p;
+
+const uint BLOCKS = DEPTH / 32u;          // of a weight row in a step
+const uint CHUNKS = DEPTH / 8u;           // uvec4 of a row in a step
+const uint STRIDE = CHUNKS + 1u;          // odd, so that eight rows lie in different banks
+const uint WEIGHTS = TILE_ROWS * STRIDE;  // where they begin in a stage
+const uint STAGE = (TILE_ROWS + TILE_COLS) * STRIDE;
+const uint ROW_WARPS = TILE_ROWS / WARP_ROWS;
+const uint WARPS = ROW_WARPS * (TILE_COLS / WARP_COLS);
+const uint SLAB_STRIDE = WARP_COLS / 4u + 1u;
+const uint SLAB = FRAGMENT_ROWS * SLAB_STRIDE;  // a row of fragments of a warp, as f32, on its way out
+
+// Results of the tile and of a warp side by side: of a gate and its up one comes out.
+const uint HALVES = GLU == 0u ? 1u : 2u;
+const uint WARP_RESULTS = WARP_COLS / HALVES;
+const uint TILE_RESULTS = TILE_COLS / HALVES;
+
+const uint WEIGHT_LOADS = (TILE_COLS * BLOCKS + LANES - 1u) / LANES;
+const uint X_LOADS = (TILE_ROWS * CHUNKS + LANES - 1u) / LANES;
+
+shared uvec4 memory[STAGES * STAGE > WARPS* SLAB ? STAGES* STAGE : WARPS* SLAB];
+
+#include "fragments.glsl"
+
+// What is on its way from memory.
+RawBlock raw_weights[WEIGHT_LOADS];
+uvec4 raw_x[X_LOADS];
+
+// Row and block within a tile's step of the lane's load `i`. Eight lanes take two blocks each of four rows: they read
+// whole sectors of 32 bytes, and what they store lies in different banks.
+uvec2 weight_place(uint i) {
+    const uint at = i * LANES + gl_LocalInvocationIndex;
+    if (BLOCKS == 1u) return uvec2(at, 0u);
+    const uint rest = at / 8u, pairs = BLOCKS / 2u;
+    return uvec2((at / 2u) % 4u + 4u * (rest / pairs), at % 2u + 2u * (rest % pairs));
+}
+
+uvec2 x_place(uint i) {
+    const uint at = i * LANES + gl_LocalInvocationIndex;
+    return uvec2(at / CHUNKS, at % CHUNKS);
+}
+
+bool in_tile(uint i, uint count) {
+    return count % LANES == 0u || i * LANES + gl_LocalInvocationIndex < count;
+}
+
+// The weight row that row `row` of the tile holds. A warp has gate rows in its first half, their up rows in the other.
+uint weight_row(uint first_result, uint row) {
+    const uint results = p.outputs / HALVES;
+    const uint within = row % WARP_COLS;
+    const uint result = min(first_result + row / WARP_COLS * WARP_RESULTS + within % WARP_RESULTS, results - 1u);
+    return result + within / WARP_RESULTS * results;
+}
+
+uint weight_block(uint first_result, uint step, uvec2 place) {
+    const uint blocks = p.inputs / 32u;
+    uint block = step * BLOCKS + place.y;
+    if (TAIL) block = min(block, blocks - 1u);
+    return weight_row(first_result, place.x) * blocks + block;
+}
+
+void load_step(uint first_row, uint first_result, uint step) {
+    UNROLL for (uint i = 0u; i < WEIGHT_LOADS; ++i) {
+        if (in_tile(i, TILE_COLS * BLOCKS)) {
+            raw_weights[i] = load_raw(p.weight, weight_block(first_result, step, weight_place(i)));
+        }
+    }
+    UNROLL for (uint i = 0u; i < X_LOADS; ++i) {
+        const uvec2 place = x_place(i);
+        const uint row = first_row + place.x;
+        const uint chunk = step * CHUNKS + place.y;
+        // zeros where there are no inputs: the weights there are others, but finite
+        raw_x[i] = uvec4(0u);
+        if (in_tile(i, TILE_ROWS * CHUNKS) && row < p.rows && (!TAIL || chunk < p.inputs / 8u)) {
+            raw_x[i] = Uint4s(p.x).at[row * (p.inputs / 8u) + chunk];
+        }
+    }
+}
+
+void store_step(uint first_result, uint step, uint stage) {
+    UNROLL for (uint i = 0u; i < WEIGHT_LOADS; ++i) {
+        if (in_tile(i, TILE_COLS * BLOCKS)) {
+            const uvec2 place = weight_place(i);
+            const uint to = stage * STAGE + WEIGHTS + place.x * STRIDE + 4u * place.y;
+            uvec4 values[4];
+            decode_f16(raw_weights[i], weight_block(first_result, step, place), values);
+            [[unroll]] for (uint j = 0u; j < 4u; ++j) memory[to + j] = values[j];
+        }
+    }
+    UNROLL for (uint i = 0u; i < X_LOADS; ++i) {
+        const uvec2 place = x_place(i);
+        if (in_tile(i, TILE_ROWS * CHUNKS)) {
+            memory[stage * STAGE + place.x * STRIDE + place.y] = in_pair_order(raw_x[i]);
+        }
+    }
+}
+
+float slab_value(uint slab, uint row, uint col) {
+    return uintBitsToFloat(memory[slab + row * SLAB_STRIDE + col / 4u][col % 4u]);
+}
+
+// Puts a row of fragments out, from the warp's slab: rows from `row` on, results from `result` on.
+void put_slab(uint slab, uint split, uint row, uint result) {
+    const uint results = p.outputs / HALVES;
+    [[dont_unroll]] for (uint i = WARP_LANE; i < FRAGMENT_ROWS * WARP_RESULTS; i += SUBGROUP) {
+        const uint r = i / WARP_RESULTS, c = i % WARP_RESULTS;
+        if (row + r >= p.rows || result + c >= results) continue;
+        const float scale = Floats(p.scales).at[row + r];
+        float value = scale * slab_value(slab, r, c);
+        if (p.bias != 0u && split == 0u) value += Floats(p.bias).at[result + c];
+        if (GLU != 0u) {
+            float up = scale * slab_value(slab, r, c + WARP_RESULTS);
+            if (p.bias != 0u) up += Floats(p.bias).at[results + result + c];
+            value = activate(GLU - 1u, value) * up;
+        }
+        FloatsOut(p.y).at[(split * p.rows + row + r) * results + result + c] = value;
+    }
+}
+
+void main() {
+    const uint band = gl_WorkGroupID.z % p.bands, split = gl_WorkGroupID.z / p.bands;
+    const uint first_row = (band * gl_NumWorkGroups.x + gl_WorkGroupID.x) * TILE_ROWS;
+    const uint first_result = gl_WorkGroupID.y * TILE_RESULTS;
+    if (first_row >= p.rows) return;  // of the last band
+    const uint first_step = split * p.steps;
+    const uint end_step = min(first_step + p.steps, (p.inputs + DEPTH - 1u) / DEPTH);
+    const uint warp_row = WARP % ROW_WARPS * WARP_ROWS, warp_col = WARP / ROW_WARPS * WARP_COLS;
+
+    Sums sums[WARP_COLS / FRAGMENT_COLS][WARP_ROWS / FRAGMENT_ROWS];
+    UNROLL for (uint i = 0u; i < WARP_COLS / FRAGMENT_COLS; ++i) {
+        UNROLL for (uint j = 0u; j < WARP_ROWS / FRAGMENT_ROWS; ++j) CLEAR(sums[i][j]);
+    }
+
+    uint stage = 0u;
+    load_step(first_row, first_result, first_step);
+    store_step(first_result, first_step, stage);
+    barrier();
+    [[dont_unroll]] for (uint step = first_step; step < end_step; ++step) {
+        const bool more = step + 1u < end_step;
+        if (more) load_step(first_row, first_result, step + 1u);
+        const uint x_at = stage * STAGE + warp_row * STRIDE, weights_at = stage * STAGE + WEIGHTS + warp_col * STRIDE;
+        UNROLL for (uint k = 0u; k < CHUNKS; k += FRAGMENT_DEPTH / 8u) {
+            WeightFragment weights[WARP_COLS / FRAGMENT_COLS];
+            UNROLL for (uint i = 0u; i < WARP_COLS / FRAGMENT_COLS; ++i) {
+                LOAD_WEIGHTS(weights[i], weights_at + i * FRAGMENT_COLS * STRIDE + k, STRIDE);
+            }
+            UNROLL for (uint j = 0u; j < WARP_ROWS / FRAGMENT_ROWS; ++j) {
+                ActivationFragment x;
+                LOAD_ACTIVATIONS(x, x_at + j * FRAGMENT_ROWS * STRIDE + k, STRIDE);
+                UNROLL for (uint i = 0u; i < WARP_COLS / FRAGMENT_COLS; ++i) MULTIPLY_ADD(sums[i][j], weights[i], x);
+            }
+        }
+        // With one stage, all have to be done with it before it is filled anew.
+        if (STAGES == 1u) {
+            barrier();
+        } else {
+            stage = 1u - stage;
+        }
+        if (more) store_step(first_result, step + 1u, stage);
+        barrier();
+    }
+
+    const uint slab = WARP * SLAB;
+    UNROLL for (uint j = 0u; j < WARP_ROWS / FRAGMENT_ROWS; ++j) {
+        UNROLL for (uint i = 0u; i < WARP_COLS / FRAGMENT_COLS; ++i) {
+            STORE_SUMS(sums[i][j], slab + i * (FRAGMENT_COLS / 4u), SLAB_STRIDE);
+        }
+        barrier();
+        put_slab(slab, split, first_row + warp_row + j * FRAGMENT_ROWS, first_result + warp_col / HALVES);
+        barrier();
+    }
+}

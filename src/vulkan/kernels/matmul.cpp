@@ -1,0 +1,124 @@
+#include "vulkan/kernels/matmul.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "vulkan/activations.h"
+#include "vulkan/kernel.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+struct Params {
+    DeviceWeight weight;
+    VkDeviceAddress x, scales, bias, y;
+    uint32_t inputs, outputs, rows, steps, bands;
+};
+
+constexpr uint32_t kFragment = 16;       // outputs, inputs and mostly rows of a matrix that a subgroup multiplies
+constexpr uint32_t kNarrowFragment = 8;  // rows of it, where tiles have no more
+constexpr uint32_t kBandTiles = 16;      // row tiles that run side by side
+constexpr uint32_t kMaxSplitRows = 64;   // of products that may be split
+constexpr uint32_t kMinSplitSteps = 4;   // of depth: below, filling the pipeline takes as long as the work
+constexpr uint32_t kPreferredWarp = 32;  // lanes
+constexpr uint32_t kMaxRows = 4096;
+
+uint32_t warps(const MatmulTuning& t) {
+    return (t.tile_rows / t.warp_rows) * (t.tile_cols / t.warp_cols);
+}
+
+uint32_t fragment_rows(const MatmulTuning& t) {
+    return t.warp_rows % kFragment == 0 ? kFragment : kNarrowFragment;
+}
+
+// As matmul.comp lays it out: tiles of f16 with 16 bytes between rows, or the results of one row of fragments.
+uint32_t shared_bytes(const MatmulTuning& t) {
+    const uint32_t tiles = t.stages * (t.tile_rows + t.tile_cols) * (t.depth * 2 + 16);
+    const uint32_t slabs = warps(t) * fragment_rows(t) * (t.warp_cols * 4 + 16);
+    return std::max(tiles, slabs);
+}
+
+uint32_t warp_lanes(const Capabilities& device) {
+    return std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup);
+}
+
+const MatmulTuning& choose(const Tuning& tuning, uint32_t rows) {
+    CHECK(!tuning.matmul.empty());
+    const auto found = std::find_if(tuning.matmul.begin(), tuning.matmul.end(),
+                                    [&](const MatmulTuning& t) { return rows <= t.max_rows; });
+    return found == tuning.matmul.end() ? tuning.matmul.back() : *found;
+}
+
+// Steps of the tuning's depth that each split takes.
+uint32_t split_steps(const MatmulTuning& t, const MatmulCall& call) {
+    const uint32_t steps = divide_up(call.inputs, t.depth);
+    if (call.glu || call.rows > kMaxSplitRows) return steps;
+    const uint32_t tiles = divide_up(call.outputs, t.tile_cols) * divide_up(call.rows, t.tile_rows);
+    const uint32_t most = std::clamp(steps / kMinSplitSteps, 1U, kMaxMatmulSplits);
+    return divide_up(steps, std::clamp(t.groups / tiles, 1U, most));
+}
+
+uint64_t result_bytes(const MatmulCall& call, uint32_t splits) {
+    const uint64_t results = call.glu ? call.outputs / 2 : call.outputs;
+    return splits * call.rows * results * sizeof(float);
+}
+
+}  // namespace
+
+Result<MatmulTuning> fit_matmul(MatmulTuning tuning, const Capabilities& device) {
+    const uint32_t pair = 2 * kFragment;  // of a GLU, a warp has fragments of the gate and of up
+    if (tuning.depth % 32 != 0 || tuning.warp_cols % pair != 0 || tuning.warp_rows % kNarrowFragment != 0 ||
+        tuning.depth * tuning.warp_cols * tuning.warp_rows == 0 || tuning.tile_cols % tuning.warp_cols != 0 ||
+        tuning.tile_rows % tuning.warp_rows != 0 || warps(tuning) == 0 || tuning.stages - 1 > 1) {
+        return fail("a tile of {} x {} x {} in warps of {} x {} and {} stages cannot be multiplied", tuning.tile_rows,
+                    tuning.tile_cols, tuning.depth, tuning.warp_rows, tuning.warp_cols, tuning.stages);
+    }
+    if (fragment_rows(tuning) == kNarrowFragment && device.cooperative_matrix && !device.narrow_matrix) {
+        const uint32_t row_warps = tuning.tile_rows / tuning.warp_rows;
+        tuning.warp_rows = divide_up(tuning.warp_rows, kFragment) * kFragment;
+        tuning.tile_rows = row_warps * tuning.warp_rows;
+    }
+    if (shared_bytes(tuning) > device.shared_bytes) tuning.stages = 1;
+    while (shared_bytes(tuning) > device.shared_bytes && tuning.depth % 64 == 0) tuning.depth /= 2;
+    const uint32_t lanes = warps(tuning) * warp_lanes(device);
+    if (shared_bytes(tuning) > device.shared_bytes || lanes > device.max_workgroup) {
+        return fail("a tile of {} x {} needs {} lanes and {} bytes of shared memory, the device has {} and {}",
+                    tuning.tile_rows, tuning.tile_cols, lanes, shared_bytes(tuning), device.max_workgroup,
+                    device.shared_bytes);
+    }
+    return tuning;
+}
+
+uint32_t matmul_splits(const Tuning& tuning, const MatmulCall& call) {
+    const MatmulTuning& chosen = choose(tuning, call.rows);
+    return divide_up(divide_up(call.inputs, chosen.depth), split_steps(chosen, call));
+}
+
+Status record_matmul(Recorder& recorder, const Tuning& tuning, const Capabilities& device, const MatmulCall& call) {
+    CHECK(call.dtype != DType::f32 && call.inputs > 0 && call.inputs % 32 == 0);
+    CHECK(call.rows > 0 && call.rows <= kMaxRows && call.outputs > 0 && (!call.glu || call.outputs % 2 == 0));
+    const MatmulTuning& chosen = choose(tuning, call.rows);
+    const MatmulTuning t = TRY(fit_matmul(chosen, device));
+    const uint32_t splits = matmul_splits(tuning, call);
+    const uint32_t steps = split_steps(chosen, call) * (chosen.depth / t.depth);
+    const uint32_t row_tiles = divide_up(call.rows, t.tile_rows);
+    const uint32_t bands = divide_up(row_tiles, kBandTiles);
+    const uint32_t lanes = warp_lanes(device);
+    const bool matrix = device.cooperative_matrix;
+    const uint32_t glu = call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0;
+    const bool tail = call.inputs % t.depth != 0;
+    return recorder.dispatch(
+        {.pipeline = {.kernel =
+                          find_kernel(fmt::format("matmul.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
+                      .constants = {warps(t) * lanes, lanes, kFragment, fragment_rows(t), kFragment, t.tile_rows,
+                                    t.tile_cols, t.depth, t.warp_rows, t.warp_cols, t.stages, glu, tail ? 1U : 0U},
+                      .subgroup = matrix ? lanes : 0},
+         .push = Params{call.weight, call.x, call.x + uint64_t{2} * call.rows * call.inputs, call.bias, call.y,
+                        call.inputs, call.outputs, call.rows, steps, bands},
+         .reads = {{call.x, activation_bytes(ActivationFormat::f16, call.rows, call.inputs)}},
+         .writes = {{call.y, result_bytes(call, splits)}},
+         .groups = {std::min(row_tiles, kBandTiles), divide_up(call.outputs, t.tile_cols), bands * splits}});
+}
+
+}  // namespace tandem::vulkan
