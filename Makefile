@@ -50,7 +50,7 @@ tales:
 	python3 -B -m unittest discover --start-directory tools/tales
 
 bench: build-all ## Measure this machine: tokens per second and GB/s
-	build/bench_models $(ARGS)
+	build/tandem bench $(ARGS)
 	build/bench_cpu_kernels
 
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "base/threads.h"
-#include "bench/read_rate.h"
 #include "cpu/backend.h"
+#include "cpu/rates.h"
 #include "format/quant.h"
 #include "graph/builder.h"
 
@@ -28,7 +28,7 @@ device::Backend& backend() {
 double read_rate() {
     static const double rate = [] {
         ThreadPool pool;
-        return measure_read_rate(pool);
+        return cpu::measure_rates(pool).read_bytes_per_s;
     }();
     return rate;
 }

@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "cpu/backend.h"
+#include "cpu/rates.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
+#include "vulkan/rates.h"
 #endif
 
 namespace tandem::cli {
@@ -23,10 +25,17 @@ constexpr const char* kDeviceHelp =
     "Device to run on: cpu, cpu:reference for the plain loops that specify each op, vulkan, or vulkan:N for GPU N or "
     "one whose name has N in it (cpu)";
 
+std::string selector_of(const DeviceOptions& options) {
+    return options.device == "vulkan" ? "" : options.device.substr(std::string("vulkan:").size());
+}
+
 // Under --strict a software device does not count as a GPU.
 Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
-    const std::string selector = options.device == "vulkan" ? "" : options.device.substr(std::string("vulkan:").size());
-    return vulkan::make_backend({.device = selector, .allow_software = !options.strict});
+    return vulkan::make_backend({.device = selector_of(options), .allow_software = !options.strict});
+}
+
+Result<device::Rates> measure_vulkan(const DeviceOptions& options) {
+    return vulkan::measure_rates(selector_of(options));
 }
 
 std::vector<device::Description> list_gpus() {
@@ -41,6 +50,10 @@ constexpr const char* kDeviceHelp =
 Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
     return fail("--device {}: this build has no Vulkan (it was configured without TANDEM_VULKAN); use --device cpu",
                 options.device);
+}
+
+Result<device::Rates> measure_vulkan(const DeviceOptions& /*options*/) {
+    return device::Rates{};
 }
 
 std::vector<device::Description> list_gpus() {
@@ -74,6 +87,12 @@ Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& option
         return fail("--device {}: this build has no such backend yet; use --device cpu", options.device);
     }
     return fail("--device {}: unknown device; `tandem devices` lists what there is", options.device);
+}
+
+Result<device::Rates> measure_rates(const DeviceOptions& options) {
+    if (is_vulkan(options.device)) return measure_vulkan(options);
+    ThreadPool threads(options.threads);
+    return cpu::measure_rates(threads);
 }
 
 Result<std::vector<device::Description>> list_devices() {

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "device/backend.h"
+#include "device/rates.h"
 
 namespace CLI {
 class App;
@@ -24,6 +25,9 @@ struct DeviceOptions {
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options);
+
+// What the device does at best, measured now; takes up to a few seconds.
+Result<device::Rates> measure_rates(const DeviceOptions& options);
 
 // What this machine has, as `tandem devices` lists it.
 Result<std::vector<device::Description>> list_devices();

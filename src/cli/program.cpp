@@ -68,8 +68,8 @@ int parse_and_execute(int argc, const char* const* argv) {
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.footer(kExamples);
     app.require_subcommand(0, 1);  // so that a wrong one is named, where it would only be missed
-    const std::vector<Command> commands = {add_run(app),  add_inspect(app),  add_tokenize(app),
-                                           add_eval(app), add_quantize(app), add_devices(app)};
+    const std::vector<Command> commands = {add_run(app),      add_inspect(app), add_tokenize(app), add_eval(app),
+                                           add_quantize(app), add_devices(app), add_bench(app)};
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

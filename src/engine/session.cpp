@@ -11,12 +11,12 @@ constexpr int kDefaultContext = 8192;
 constexpr int kBlockTokens = 32;
 constexpr int kScoreChunk = 64;  // rows of logits at once: a row of a large vocabulary is a megabyte
 
+}  // namespace
+
 DType default_kv_dtype(const models::Model& model) {
     const graph::WeightView* embedding = model.weights.find("token_embd.weight");
     return embedding != nullptr && embedding->dtype == DType::f32 ? DType::f32 : DType::f16;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const models::Model& model, device::Backend& backend,
                                                const SessionOptions& options) {

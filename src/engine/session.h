@@ -21,8 +21,11 @@ using text::TokenId;
 struct SessionOptions {
     int context = 0;                // positions the cache holds; 0: what the model was trained for, at most 8192
     int chunk = 256;                // tokens of a prompt that are run at once
-    std::optional<DType> kv_dtype;  // f16 or f32; none: f32 for a model in f32, else f16
+    std::optional<DType> kv_dtype;  // f16 or f32; none: default_kv_dtype()
 };
+
+// f32 for a model in f32, else f16.
+DType default_kv_dtype(const models::Model& model);
 
 class Session {
   public:

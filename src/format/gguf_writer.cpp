@@ -118,6 +118,18 @@ Result<std::vector<std::byte>> GgufWriter::to_bytes() const {
     return out;
 }
 
+Result<GgufWriter::Frame> GgufWriter::frame() const {
+    TRY(check());
+    const uint32_t align = TRY(alignment());
+    Frame frame{.head = header(align)};
+    frame.size_bytes = frame.head.size() + padding(frame.head.size(), align);
+    for (const Tensor& tensor : tensors_) {
+        const uint64_t size = TRY(tensor_bytes(tensor.name, tensor.dtype, tensor.shape));
+        frame.size_bytes += size + padding(size, align);
+    }
+    return frame;
+}
+
 Result<uint32_t> GgufWriter::alignment() const {
     const auto at = place_.find("general.alignment");
     if (at == place_.end()) return gguf_alignment(nullptr);

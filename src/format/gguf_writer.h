@@ -87,6 +87,14 @@ class GgufWriter {
     Status write(const std::filesystem::path& path) const;
     Result<std::vector<std::byte>> to_bytes() const;
 
+    // The file without the tensors' bytes, for whoever puts those into place himself: a reader of `head` in a buffer
+    // of `size_bytes` says where.
+    struct Frame {
+        std::vector<std::byte> head;
+        uint64_t size_bytes = 0;
+    };
+    Result<Frame> frame() const;
+
   private:
     struct Entry {
         std::string key;

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "format/gguf.h"
 #include "format/gguf_writer.h"
 #include "format/quant.h"
 
@@ -19,13 +21,13 @@ namespace {
 using format::GgufWriter;
 using format::TensorSink;
 
-// SplitMix64: small, seedable and the same everywhere.
+// SplitMix64: small, seedable and the same everywhere. `skip` numbers are left out at no cost.
 class Random {
   public:
-    explicit Random(uint64_t seed) : state_(seed) {}
+    explicit Random(uint64_t seed, uint64_t skip = 0) : state_(seed + skip * kStep) {}
 
     uint64_t next() {
-        uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
+        uint64_t z = (state_ += kStep);
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
         return z ^ (z >> 31);
@@ -35,6 +37,7 @@ class Random {
     float symmetric() { return static_cast<float>(static_cast<int64_t>(next()) >> 40) * 0x1p-23F; }
 
   private:
+    static constexpr uint64_t kStep = 0x9e3779b97f4a7c15U;
     uint64_t state_;
 };
 
@@ -44,6 +47,40 @@ struct Pieces {
     std::vector<std::byte> data;
 
     size_t count() const { return data.size() / bytes; }
+};
+
+// A tensor: numbers of its own, or pieces of a stock drawn with a seed.
+struct Content {
+    std::vector<float> values = {};
+    std::shared_ptr<const Pieces> stock = nullptr;
+    uint64_t seed = 0;
+
+    // Bytes [first, first + out.size()) of the tensor; for a drawn one whole pieces.
+    void fill(uint64_t first, std::span<std::byte> out) const {
+        if (!stock) {
+            std::memcpy(out.data(), std::as_bytes(std::span(values)).data() + first, out.size());
+            return;
+        }
+        Random random(seed, first / stock->bytes);
+        for (size_t at = 0; at < out.size(); at += stock->bytes) {
+            const size_t piece = random.next() % stock->count();
+            std::memcpy(out.data() + at, stock->data.data() + piece * stock->bytes, stock->bytes);
+        }
+    }
+
+    // About `bytes`, but whole pieces.
+    uint64_t portion(uint64_t bytes) const {
+        return stock ? std::max<uint64_t>(1, bytes / stock->bytes) * stock->bytes : bytes;
+    }
+};
+
+constexpr uint64_t kPortionBytes = uint64_t{4} << 20;
+
+// Bytes of a tensor that a thread makes in one go.
+struct Portion {
+    const Content* content;
+    uint64_t first;
+    std::span<std::byte> out;
 };
 
 Pieces make_pieces(DType type, int cols, uint64_t seed) {
@@ -65,13 +102,60 @@ class Maker {
     explicit Maker(const SyntheticSpec& spec) : spec_(spec), random_(spec.seed) {}
 
     Status write(const std::filesystem::path& path) {
-        set_metadata();
-        set_tokenizer();
-        add_tensors();
+        describe();
         return writer_.write(path);
     }
 
+    Result<uint64_t> size_bytes() {
+        describe();
+        return TRY(writer_.frame()).size_bytes;
+    }
+
+    Result<MemoryFile> make(ThreadPool& threads, const MakeProgress& progress) {
+        describe();
+        const GgufWriter::Frame frame = TRY(writer_.frame());
+        MemoryFile file{.data = std::make_unique_for_overwrite<std::byte[]>(frame.size_bytes),
+                        .size_bytes = frame.size_bytes};
+        std::memcpy(file.data.get(), frame.head.data(), frame.head.size());
+        const format::GgufFile layout = TRY(format::GgufFile::parse(file.bytes(), "random"));
+        std::vector<Portion> portions;
+        for (const format::TensorRecord& tensor : layout.tensors()) {
+            const Content& content = contents_.at(tensor.name);
+            const uint64_t size = tensor.data.size();
+            const uint64_t step = content.portion(kPortionBytes);
+            std::byte* const begin = file.data.get() + (tensor.data.data() - file.data.get());
+            for (uint64_t first = 0; first < size; first += step) {
+                portions.push_back({&content, first, {begin + first, std::min(step, size - first)}});
+            }
+        }
+        fill(portions, threads, [&](size_t done) {
+            if (progress) progress(file.size_bytes * done / portions.size(), file.size_bytes);
+        });
+        return file;
+    }
+
   private:
+    static void fill(std::span<const Portion> portions, ThreadPool& threads,
+                     const std::function<void(size_t)>& progress) {
+        constexpr size_t kBetweenReports = 256;
+        for (size_t begin = 0; begin < portions.size(); begin += kBetweenReports) {
+            const auto part = portions.subspan(begin, std::min(kBetweenReports, portions.size() - begin));
+            threads.for_each_range(std::ssize(part), 1, [&](int64_t first, int64_t last, int /*thread*/) {
+                for (int64_t i = first; i < last; ++i) {
+                    const Portion& portion = part[static_cast<size_t>(i)];
+                    portion.content->fill(portion.first, portion.out);
+                }
+            });
+            progress(begin + part.size());
+        }
+    }
+
+    void describe() {
+        set_metadata();
+        set_tokenizer();
+        add_tensors();
+    }
+
     void set(std::string_view key, auto value) { writer_.set(fmt::format("{}.{}", spec_.family, key), value); }
     void set(std::string_view key, int value) { set(key, static_cast<uint32_t>(value)); }
 
@@ -89,6 +173,10 @@ class Maker {
         set("attention.layer_norm_rms_epsilon", 1e-6F);
         set("rope.freq_base", spec_.family == "gemma3" ? 1e6F : 1e4F);
         if (spec_.window > 0) set("attention.sliding_window", spec_.window);
+        if (spec_.rope_factor > 0) {
+            set("rope.scaling.type", "linear");
+            set("rope.scaling.factor", spec_.rope_factor);
+        }
     }
 
     void set_tokenizer() {
@@ -120,7 +208,7 @@ class Maker {
         const bool qk_norm = gemma || spec_.family == "qwen3";
         const int q_dim = spec_.heads * spec_.head_dim;
         const int kv_dim = spec_.kv_heads * spec_.head_dim;
-        matrix("token_embd.weight", spec_.vocab, spec_.dim);
+        matrix("token_embd.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
         vector("output_norm.weight", spec_.dim, 1.0F);
         for (int i = 0; i < spec_.layers; ++i) {
             const auto name = [&](std::string_view rest) { return fmt::format("blk.{}.{}", i, rest); };
@@ -151,42 +239,37 @@ class Maker {
 
     // Numbers near `middle`.
     void vector(std::string name, int count, float middle) {
-        std::vector<float> values(static_cast<size_t>(count));
-        for (float& value : values) value = middle + 0.1F * random_.symmetric();
-        writer_.add({.name = std::move(name),
-                     .dtype = DType::f32,
-                     .shape = {count},
-                     .source = [values](const TensorSink& sink) {
-                         return sink(std::as_bytes(std::span<const float>(values)));
-                     }});
+        Content content;
+        content.values.resize(static_cast<size_t>(count));
+        for (float& value : content.values) value = middle + 0.1F * random_.symmetric();
+        add(std::move(name), DType::f32, {count}, std::move(content));
     }
 
-    void matrix(std::string name, int rows, int cols) {
-        std::shared_ptr<const Pieces>& pieces = pieces_[cols];
-        if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(spec_.type, cols, random_.next()));
-        const uint64_t seed = random_.next();
-        const uint64_t total = static_cast<uint64_t>(rows) * row_bytes(spec_.type, cols);
-        writer_.add({.name = std::move(name),
-                     .dtype = spec_.type,
-                     .shape = {rows, cols},
-                     .source = [stock = pieces, seed, total](const TensorSink& sink) {
-                         return draw(*stock, seed, total, sink);
-                     }});
+    void matrix(std::string name, int rows, int cols) { matrix(std::move(name), rows, cols, spec_.type); }
+
+    void matrix(std::string name, int rows, int cols, DType type) {
+        std::shared_ptr<const Pieces>& pieces = pieces_[{type, cols}];
+        if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(type, cols, random_.next()));
+        add(std::move(name), type, {rows, cols}, {.stock = pieces, .seed = random_.next()});
     }
 
-    static Status draw(const Pieces& stock, uint64_t seed, uint64_t total, const TensorSink& sink) {
-        Random random(seed);
-        const size_t at_once = std::max<size_t>(1, (size_t{4} << 20) / stock.bytes);
+    void add(const std::string& name, DType type, std::vector<int64_t> shape, Content made) {
+        const Content& content = contents_.emplace(name, std::move(made)).first->second;
+        const uint64_t rows = shape.size() == 1 ? 1 : static_cast<uint64_t>(shape[0]);
+        const uint64_t total = rows * row_bytes(type, shape.back());
+        writer_.add({.name = name,
+                     .dtype = type,
+                     .shape = std::move(shape),
+                     .source = [&content, total](const TensorSink& sink) { return draw(content, total, sink); }});
+    }
+
+    static Status draw(const Content& content, uint64_t total, const TensorSink& sink) {
+        const uint64_t step = content.portion(kPortionBytes);
         std::vector<std::byte> out;
-        for (uint64_t left = total / stock.bytes; left > 0;) {
-            const size_t count = std::min<uint64_t>(at_once, left);
-            out.resize(count * stock.bytes);
-            for (size_t i = 0; i < count; ++i) {
-                const size_t piece = random.next() % stock.count();
-                std::memcpy(out.data() + i * stock.bytes, stock.data.data() + piece * stock.bytes, stock.bytes);
-            }
+        for (uint64_t first = 0; first < total; first += step) {
+            out.resize(std::min(step, total - first));
+            content.fill(first, out);
             TRY(sink(out));
-            left -= count;
         }
         return Ok{};
     }
@@ -194,33 +277,79 @@ class Maker {
     const SyntheticSpec& spec_;
     Random random_;
     GgufWriter writer_;
-    std::map<int, std::shared_ptr<const Pieces>> pieces_;  // by columns
+    std::map<std::pair<DType, int>, std::shared_ptr<const Pieces>> pieces_;  // by type and columns
+    std::map<std::string, Content> contents_;                                // by name of the tensor
 };
+
+Status check(const SyntheticSpec& spec) {
+    const auto whole_blocks = [](int cols, DType type) -> Status {
+        const int block = info(type).block;
+        if (cols >= 1 && cols % block == 0) return Ok{};
+        return fail("rows of {} elements are no whole number of {} blocks of {}", cols, name(type), block);
+    };
+    for (const int cols : {spec.dim, spec.heads * spec.head_dim, spec.ffn_dim}) TRY(whole_blocks(cols, spec.type));
+    return whole_blocks(spec.dim, spec.embedding.value_or(spec.type));
+}
 
 }  // namespace
 
-SyntheticSpec gemma3_1b_shape(DType type) {
-    return {.family = "gemma3",
-            .dim = 1152,
-            .layers = 26,
-            .heads = 4,
-            .kv_heads = 1,
-            .head_dim = 256,
-            .ffn_dim = 6912,
-            .vocab = 262144,
-            .context_length = 32768,
-            .window = 512,
-            .type = type};
+std::span<const NamedShape> named_shapes() {
+    static const std::vector<NamedShape> shapes = {
+        {"gemma3-1b",
+         {.dim = 1152,
+          .layers = 26,
+          .heads = 4,
+          .kv_heads = 1,
+          .head_dim = 256,
+          .ffn_dim = 6912,
+          .vocab = 262144,
+          .context_length = 32768,
+          .window = 512,
+          .type = DType::q4_0,
+          .embedding = DType::q8_0}},
+        {"gemma3-4b",
+         {.dim = 2560,
+          .layers = 34,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_dim = 256,
+          .ffn_dim = 10240,
+          .vocab = 262208,
+          .context_length = 131072,
+          .window = 1024,
+          .rope_factor = 8.0F,
+          .type = DType::q4_0,
+          .embedding = DType::q6_k}},
+        {"gemma3-27b",
+         {.dim = 5376,
+          .layers = 62,
+          .heads = 32,
+          .kv_heads = 16,
+          .head_dim = 128,
+          .ffn_dim = 21504,
+          .vocab = 262208,
+          .context_length = 131072,
+          .window = 1024,
+          .rope_factor = 8.0F,
+          .type = DType::q4_0,
+          .embedding = DType::q6_k}},
+    };
+    return shapes;
 }
 
 Status write_random_gguf(const std::filesystem::path& path, const SyntheticSpec& spec) {
-    const int block = info(spec.type).block;
-    for (const int cols : {spec.dim, spec.heads * spec.head_dim, spec.ffn_dim}) {
-        if (cols < 1 || cols % block != 0) {
-            return fail("rows of {} elements are no whole number of {} blocks of {}", cols, name(spec.type), block);
-        }
-    }
+    TRY(check(spec));
     return Maker(spec).write(path);
+}
+
+Result<MemoryFile> make_random_gguf(const SyntheticSpec& spec, ThreadPool& threads, const MakeProgress& progress) {
+    TRY(check(spec));
+    return Maker(spec).make(threads, progress);
+}
+
+Result<uint64_t> random_gguf_bytes(const SyntheticSpec& spec) {
+    TRY(check(spec));
+    return Maker(spec).size_bytes();
 }
 
 }  // namespace tandem::models

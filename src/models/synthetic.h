@@ -1,12 +1,20 @@
 // Models of any size with random weights, for tests and benchmarks: speed does not depend on what a model has learnt.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/result.h"
+#include "base/threads.h"
 
 namespace tandem::models {
 
@@ -20,15 +28,34 @@ struct SyntheticSpec {
     int ffn_dim = 160;
     int vocab = 320;
     int context_length = 512;
-    int window = 0;           // 0: none
-    DType type = DType::f32;  // of the matrices
-    uint64_t seed = 0;        // same seed, same file
+    int window = 0;                       // 0: none
+    float rope_factor = 0.0F;             // of linear rope scaling; 0: none
+    DType type = DType::f32;              // of the matrices
+    std::optional<DType> embedding = {};  // the token embedding's own type
+    uint64_t seed = 0;                    // same seed, same file
 };
 
-// Gemma 3 1B.
-SyntheticSpec gemma3_1b_shape(DType type);
+// Published models of which only the shape is taken, as they are mostly used: Q4_0, the embedding Q6_K or, where its
+// rows are no whole blocks of that, Q8_0.
+struct NamedShape {
+    std::string_view name;  // "gemma3-27b"
+    SyntheticSpec spec;
+};
+std::span<const NamedShape> named_shapes();
 
 // A GGUF file with weights of a size that keeps activations near 1, and a vocabulary of bytes and made-up words.
 Status write_random_gguf(const std::filesystem::path& path, const SyntheticSpec& spec);
+
+// The same file in memory only, made by all threads at once: for models that take longer to write than to measure.
+struct MemoryFile {
+    std::unique_ptr<std::byte[]> data;
+    size_t size_bytes = 0;
+
+    std::span<const std::byte> bytes() const { return {data.get(), size_bytes}; }
+};
+using MakeProgress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
+Result<MemoryFile> make_random_gguf(const SyntheticSpec& spec, ThreadPool& threads, const MakeProgress& progress = {});
+// What make_random_gguf() would take.
+Result<uint64_t> random_gguf_bytes(const SyntheticSpec& spec);
 
 }  // namespace tandem::models

@@ -41,7 +41,9 @@ class VulkanBackend final : public device::Backend {
     }
 
     Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape shape) override {
-        return std::shared_ptr<device::KvCache>(TRY(DeviceCache::create(device_, std::move(shape))));
+        std::shared_ptr<DeviceCache> cache = TRY(DeviceCache::create(device_, std::move(shape)));
+        TRY(cache->clear(*queue_));
+        return std::shared_ptr<device::KvCache>(std::move(cache));
     }
 
     Result<std::unique_ptr<device::Executable>> compile(const graph::Program& program, const graph::Weights& weights,

@@ -6,12 +6,16 @@
 
 #include "device/backend.h"
 #include "vulkan/memory.h"
+#include "vulkan/queue.h"
 
 namespace tandem::vulkan {
 
 class DeviceCache final : public device::KvCache {
   public:
     static Result<std::shared_ptr<DeviceCache>> create(std::shared_ptr<Device> device, device::CacheShape shape);
+
+    // Zeros: what is read before it was written must at least be finite.
+    Status clear(Queue& queue);
 
     struct Layer {
         Buffer keys;

@@ -11,8 +11,9 @@
 
 #include "base/check.h"
 #include "base/threads.h"
+#include "device/rates.h"
 
-namespace tandem::bench {
+namespace tandem::cpu {
 
 // Four times the largest cache of the processors of today, so that next to nothing comes from one.
 inline constexpr size_t kReadRateBytes = size_t{1} << 30;
@@ -34,7 +35,7 @@ uint64_t sum_of(const uint64_t* words, int64_t count) {
 }
 
 // Bytes per second: the best of a few passes in each of a few ways to read, since anything else only slows one down.
-inline double measure_read_rate(ThreadPool& pool) {
+inline device::Rates measure_rates(ThreadPool& pool) {
     constexpr int64_t kWords = kReadRateBytes / sizeof(uint64_t);
     constexpr int kPasses = 4;
     constexpr int64_t kPiece = int64_t{1} << 17;  // words
@@ -54,7 +55,7 @@ inline double measure_read_rate(ThreadPool& pool) {
             best = std::max(best, static_cast<double>(kReadRateBytes) / time.count());
         }
     }
-    return best;
+    return {.read_bytes_per_s = best};
 }
 
-}  // namespace tandem::bench
+}  // namespace tandem::cpu

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tandem::bench {
+namespace tandem {
 
 struct Summary {
     double median = 0;
@@ -43,4 +43,4 @@ inline Summary summarize(std::vector<double> samples) {
     return summary;
 }
 
-}  // namespace tandem::bench
+}  // namespace tandem

@@ -1,0 +1,126 @@
+#include "cli/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/text_output.h"
+
+namespace tandem::cli {
+
+namespace {
+
+using engine::BenchmarkRow;
+using Json = nlohmann::ordered_json;
+
+std::string name_of(const BenchmarkRow& row) {
+    if (row.kind == BenchmarkRow::Kind::prompt) return fmt::format("prompt of {}", row.context);
+    return fmt::format("decode, {} sequence{}, context {}", row.sequences, row.sequences == 1 ? "" : "s", row.context);
+}
+
+// Of a limit that may not be known.
+double share(double rate, double limit) {
+    return limit > 0 ? rate / limit : 0;
+}
+
+double read_share(const BenchReport& report, const BenchmarkRow& row) {
+    return share(row.work.bytes / row.seconds.median, report.rates.read_bytes_per_s);
+}
+
+double matrix_share(const BenchReport& report, const BenchmarkRow& row) {
+    return share(row.work.flops / row.seconds.median, report.rates.matrix_flops_per_s);
+}
+
+std::string percent(double share) {
+    return share > 0 ? fmt::format("{:.0f} %", 100 * share) : "-";
+}
+
+std::string heading(const BenchReport& report) {
+    std::string text = fmt::format("{} on {}: {} ({})\nreads {:.1f} GB/s", report.model, report.device.name,
+                                   report.device.hardware, report.device.details, report.rates.read_bytes_per_s / 1e9);
+    if (report.rates.matrix_flops_per_s > 0)
+        text += fmt::format(", multiplies matrices at {:.1f} TFLOP/s", report.rates.matrix_flops_per_s / 1e12);
+    return text + fmt::format("; medians of {}\n\n", report.repetitions);
+}
+
+std::string agreement_table(const BenchReport& report) {
+    Table table({"AGAINST THE CPU", "KL", "DIFFERENCE", "SAME TOP", ""}, {1, 2});
+    for (const engine::AgreementRow& row : report.agreement) {
+        const bool good = report.tolerance.holds(row.distance);
+        table.add({row.what, fmt::format("{:.2e}", row.distance.kl), fmt::format("{:.2e}", row.distance.difference),
+                   row.distance.same_top ? "yes" : "no",
+                   !row.distance.finite ? "NOT FINITE"
+                   : good               ? "ok"
+                                        : "TOO FAR"});
+    }
+    return "\n" + table.to_string() +
+           fmt::format("at most {} of KL divergence, and {} of the largest logit between two\n", report.tolerance.kl,
+                       report.tolerance.difference);
+}
+
+}  // namespace
+
+std::string describe(const BenchReport& report, const BenchmarkRow& row) {
+    return fmt::format("{}: {:.1f} tokens/s, {:.3f} ms, {} of the read rate", name_of(row), row.tokens_per_s(),
+                       row.seconds.median * 1e3, percent(read_share(report, row)));
+}
+
+std::string to_text(const BenchReport& report) {
+    Table table({"", "TOKENS/S", "MS", "+-", "GB", "GB/S", "OF LIMIT", "TFLOP", "TFLOP/S", "OF LIMIT", "CPU MS/TOKEN"},
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+    for (const BenchmarkRow& row : report.rows) {
+        table.add({name_of(row), fmt::format("{:.1f}", row.tokens_per_s()),
+                   fmt::format("{:.3f}", row.seconds.median * 1e3), fmt::format("{:.3f}", row.seconds.ci95 * 1e3),
+                   fmt::format("{:.3f}", row.work.bytes / 1e9),
+                   fmt::format("{:.1f}", row.work.bytes / row.seconds.median / 1e9), percent(read_share(report, row)),
+                   fmt::format("{:.3f}", row.work.flops / 1e12),
+                   fmt::format("{:.2f}", row.work.flops / row.seconds.median / 1e12),
+                   percent(matrix_share(report, row)), fmt::format("{:.4f}", row.cpu_s * 1e3)});
+    }
+    return heading(report) + table.to_string() + (report.agreement.empty() ? "" : agreement_table(report));
+}
+
+std::string to_json(const BenchReport& report) {
+    Json rows = Json::array();
+    for (const BenchmarkRow& row : report.rows) {
+        const bool prompt = row.kind == BenchmarkRow::Kind::prompt;
+        rows.push_back({{"kind", prompt ? "prompt" : "decode"},
+                        {"sequences", row.sequences},
+                        {prompt ? "prompt" : "context", row.context},
+                        {"tokens_per_s", row.tokens_per_s()},
+                        {"ms", row.seconds.median * 1e3},
+                        {"ms_ci95", row.seconds.ci95 * 1e3},
+                        {"outliers", row.seconds.outliers},
+                        {"bytes", row.work.bytes},
+                        {"flops", row.work.flops},
+                        {"read_share", read_share(report, row)},
+                        {"matrix_share", matrix_share(report, row)},
+                        {"cpu_ms_per_token", row.cpu_s * 1e3}});
+    }
+    Json json{{"model", report.model},
+              {"device", report.device.name},
+              {"hardware", report.device.hardware},
+              {"details", report.device.details},
+              {"read_bytes_per_s", report.rates.read_bytes_per_s},
+              {"matrix_flops_per_s", report.rates.matrix_flops_per_s},
+              {"load_s", report.load_s},
+              {"repetitions", report.repetitions},
+              {"rows", std::move(rows)}};
+    for (const engine::AgreementRow& row : report.agreement) {
+        json["check"].push_back({{"what", row.what},
+                                 {"kl", row.distance.kl},
+                                 {"difference", row.distance.difference},
+                                 {"same_top", row.distance.same_top},
+                                 {"finite", row.distance.finite},
+                                 {"ok", report.tolerance.holds(row.distance)}});
+    }
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool agrees(const BenchReport& report) {
+    return std::all_of(report.agreement.begin(), report.agreement.end(),
+                       [&](const engine::AgreementRow& row) { return report.tolerance.holds(row.distance); });
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,94 @@
+#include "engine/benchmark.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace tandem::engine {
+
+namespace {
+
+double processor_seconds() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Runs body(i) for a warm-up and then for each repetition.
+struct Timing {
+    Summary seconds;
+    double cpu_s = 0;  // of one repetition
+};
+template <typename F>
+Result<Timing> repeat(int warm_up, int repetitions, const F& body) {
+    std::vector<double> samples;
+    double cpu_before = 0;
+    for (int i = 0; i < warm_up + repetitions; ++i) {
+        if (i == warm_up) cpu_before = processor_seconds();
+        const auto begin = std::chrono::steady_clock::now();
+        TRY(body(i));
+        if (i >= warm_up)
+            samples.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    const double cpu = processor_seconds() - cpu_before;
+    return Timing{.seconds = summarize(std::move(samples)), .cpu_s = cpu / repetitions};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Benchmark>> Benchmark::open(const models::Model& model, device::Backend& backend,
+                                                   const BenchmarkOptions& options) {
+    std::unique_ptr<Benchmark> benchmark(new Benchmark(model, backend, options));
+    benchmark->smallest_ = TRY(Stage::open(model, backend, {.kv_dtype = options.kv_dtype}));
+    return benchmark;
+}
+
+Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
+    constexpr int kWarmUp = 5;
+    const auto stage = TRY(Stage::open(model_, backend_,
+                                       {.sequences = sequences,
+                                        .positions = context + kWarmUp + options_.repetitions + 1,
+                                        .kv_dtype = options_.kv_dtype}));
+    TRY(stage->step(context, 1, 0));
+    const Timing timing =
+        TRY(repeat(kWarmUp, options_.repetitions, [&](int i) { return stage->step_with_drawn(context + 1 + i); }));
+    return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
+                        .sequences = sequences,
+                        .context = context,
+                        .tokens = sequences,
+                        .seconds = timing.seconds,
+                        .work = stage->work(),
+                        .cpu_s = timing.cpu_s / sequences};
+}
+
+Result<BenchmarkRow> Benchmark::prompt(int tokens) {
+    constexpr int kWarmUp = 2;
+    const int chunk = std::min(options_.chunk, tokens);
+    const auto stage =
+        TRY(Stage::open(model_, backend_, {.positions = tokens, .rows = chunk, .kv_dtype = options_.kv_dtype}));
+    Work work;
+    const auto read = [&](int /*repetition*/) -> Status {
+        work = {};
+        for (int past = 0; past < tokens; past += chunk) {
+            const int rows = std::min(chunk, tokens - past);
+            TRY(stage->step(past, rows, past + rows == tokens ? std::optional(rows - 1) : std::nullopt));
+            const Work part = stage->work();
+            work.bytes += part.bytes;
+            work.flops += part.flops;
+        }
+        return Ok{};
+    };
+    const Timing timing = TRY(repeat(kWarmUp, options_.repetitions, read));
+    return BenchmarkRow{.kind = BenchmarkRow::Kind::prompt,
+                        .context = tokens,
+                        .tokens = tokens,
+                        .seconds = timing.seconds,
+                        .work = work,
+                        .cpu_s = timing.cpu_s / tokens};
+}
+
+}  // namespace tandem::engine

@@ -1,0 +1,52 @@
+// Benchmark: how fast a model runs on a device, in steps as the engine makes them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/statistics.h"
+#include "engine/stage.h"
+
+namespace tandem::engine {
+
+struct BenchmarkOptions {
+    int repetitions = 20;  // after a warm-up
+    int chunk = 2048;      // tokens of a prompt that are run at once
+    std::optional<DType> kv_dtype;
+};
+
+struct BenchmarkRow {
+    enum class Kind : uint8_t { decode, prompt };
+
+    Kind kind = Kind::decode;
+    int sequences = 1;
+    int context = 0;   // positions before the measured ones; of a prompt: its tokens
+    int tokens = 0;    // made by a decode step, or read by a prompt
+    Summary seconds;   // of that
+    Work work;         // of that
+    double cpu_s = 0;  // processor time of the whole process for one token
+    double tokens_per_s() const { return tokens / seconds.median; }
+};
+
+class Benchmark {
+  public:
+    // Brings the weights to the device, where they stay. `model` and `backend` must outlive it.
+    static Result<std::unique_ptr<Benchmark>> open(const models::Model& model, device::Backend& backend,
+                                                   const BenchmarkOptions& options);
+
+    // Sequences that all have `context` positions behind them draw a token each, again and again.
+    Result<BenchmarkRow> decode(int sequences, int context);
+    // A prompt from its first token to the first token drawn after it.
+    Result<BenchmarkRow> prompt(int tokens);
+
+  private:
+    Benchmark(const models::Model& model, device::Backend& backend, const BenchmarkOptions& options)
+        : model_(model), backend_(backend), options_(options) {}
+
+    const models::Model& model_;
+    device::Backend& backend_;
+    BenchmarkOptions options_;
+    std::unique_ptr<Stage> smallest_;  // keeps the weights where they are between measurements
+};
+
+}  // namespace tandem::engine

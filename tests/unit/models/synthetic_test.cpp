@@ -1,0 +1,60 @@
+#include "models/synthetic.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "golden/model_files.h"
+#include "models/model.h"
+
+namespace tandem::models {
+namespace {
+
+using format::Checkpoint;
+
+TEST(RandomGguf, IsTheSameInMemoryAsInAFile) {
+    const SyntheticSpec spec{.dim = 256, .vocab = 20'000, .window = 8, .type = DType::q4_0, .embedding = DType::q6_k};
+    golden::TempDir dir;
+    ASSERT_TRUE(write_random_gguf(dir.path() / "a.gguf", spec));
+    const Checkpoint file = Checkpoint::open(dir.path() / "a.gguf").value();
+    ThreadPool threads(3);
+    uint64_t reported = 0;
+    const MemoryFile made = make_random_gguf(spec, threads, [&](uint64_t done, uint64_t) { reported = done; }).value();
+    EXPECT_EQ(reported, made.size_bytes);
+    EXPECT_EQ(made.size_bytes, random_gguf_bytes(spec).value());
+    const Checkpoint memory = Checkpoint::from_gguf(made.bytes(), "memory").value();
+    ASSERT_EQ(memory.tensors().size(), file.tensors().size());
+    for (const format::TensorRecord& tensor : file.tensors()) {
+        const format::TensorRecord* const other = memory.find(tensor.name);
+        ASSERT_NE(other, nullptr) << tensor.name;
+        EXPECT_EQ(other->dtype, tensor.dtype);
+        EXPECT_TRUE(std::ranges::equal(other->data, tensor.data)) << tensor.name;
+    }
+    EXPECT_EQ(memory.find("token_embd.weight")->dtype, DType::q6_k);
+    EXPECT_EQ(memory.find("blk.0.ffn_up.weight")->dtype, DType::q4_0);
+}
+
+TEST(RandomGguf, HasNamedShapesThatAreWholeBlocks) {
+    for (const NamedShape& shape : named_shapes()) {
+        SyntheticSpec small = shape.spec;  // the same rows, fewer of them
+        small.layers = 1;
+        small.vocab = 300;
+        ThreadPool threads(2);
+        const MemoryFile made = make_random_gguf(small, threads).value();
+        const Checkpoint checkpoint = Checkpoint::from_gguf(made.bytes(), "random").value();
+        const auto model = load(checkpoint);
+        ASSERT_TRUE(model) << shape.name << ": " << model.error().message;
+        EXPECT_EQ(model->dim, shape.spec.dim);
+        EXPECT_EQ(model->head_dim, shape.spec.head_dim);
+    }
+    EXPECT_NEAR(static_cast<double>(random_gguf_bytes(named_shapes().back().spec).value()), 15.6e9, 0.2e9);
+}
+
+TEST(RandomGguf, RefusesRowsThatAreNoWholeBlocks) {
+    ThreadPool threads(1);
+    EXPECT_FALSE(make_random_gguf({.type = DType::q4_k}, threads));
+    EXPECT_FALSE(make_random_gguf({.type = DType::f32, .embedding = DType::q6_k}, threads));
+}
+
+}  // namespace
+}  // namespace tandem::models
