@@ -32,6 +32,14 @@ struct GpuAdjustment {
     float saved;
 };
 
+// As in kernels/step.glsl.
+struct GpuRowTile {
+    uint32_t sequence;
+    uint32_t first_row;
+    uint32_t rows;
+    uint32_t position;
+};
+
 // Tokens that penalties and biases may touch in one step, over all rows.
 constexpr size_t kMaxAdjustments = size_t{1} << 18;
 
@@ -65,10 +73,12 @@ Result<std::unique_ptr<StepState>> StepState::create(std::shared_ptr<Device> dev
     std::unique_ptr<StepState> state(new StepState(std::move(device), limits));
     const auto tokens = static_cast<uint64_t>(limits.extents.tokens);
     const auto outputs = static_cast<uint64_t>(std::max<int64_t>(limits.extents.outputs, 1));
-    state->header_ = TRY(state->part(2 * sizeof(uint32_t)));
+    state->header_ = TRY(state->part(4 * sizeof(uint32_t)));
     state->tokens_ = TRY(state->part(tokens * sizeof(int32_t)));
     state->positions_ = TRY(state->part(tokens * sizeof(int32_t)));
     state->sequence_of_row_ = TRY(state->part(tokens * sizeof(int32_t)));
+    state->row_tiles_ = TRY(state->part(std::max(tokens / kMinTiledRows, uint64_t{1}) * sizeof(GpuRowTile)));
+    state->single_rows_ = TRY(state->part(tokens * sizeof(uint32_t)));
     state->output_rows_ = TRY(state->part(outputs * sizeof(int32_t)));
     state->sampling_ = TRY(state->part(outputs * sizeof(GpuSampling)));
     state->adjustments_ = TRY(state->part(kMaxAdjustments * sizeof(GpuAdjustment)));
@@ -82,6 +92,8 @@ Result<std::unique_ptr<StepState>> StepState::create(std::shared_ptr<Device> dev
     to.tokens = state->tokens_.address;
     to.positions = state->positions_.address;
     to.sequence_of_row = state->sequence_of_row_.address;
+    to.row_tiles = state->row_tiles_.address;
+    to.single_rows = state->single_rows_.address;
     to.output_rows = state->output_rows_.address;
     to.sampling = state->sampling_.address;
     to.adjustments = state->adjustments_.address;
@@ -90,8 +102,9 @@ Result<std::unique_ptr<StepState>> StepState::create(std::shared_ptr<Device> dev
 }
 
 Status StepState::write(const device::Batch& batch, const graph::Extents& padded) {
+    const auto [tiles, single_rows] = write_tiles(batch);
     const uint32_t header[] = {static_cast<uint32_t>(batch.tokens.size()),
-                               static_cast<uint32_t>(batch.output_rows.size())};
+                               static_cast<uint32_t>(batch.output_rows.size()), tiles, single_rows};
     std::memcpy(header_.begin, header, sizeof(header));
     for (const Part& part : {tokens_, positions_, sequence_of_row_}) {
         std::memset(part.begin, 0, static_cast<size_t>(padded.tokens) * sizeof(int32_t));
@@ -114,6 +127,29 @@ Status StepState::write(const device::Batch& batch, const graph::Extents& padded
         }
     }
     return write_sampling(batch);
+}
+
+// The tiles that see the most positions come first: those that start last should be short.
+std::array<uint32_t, 2> StepState::write_tiles(const device::Batch& batch) {
+    std::vector<GpuRowTile> tiles;
+    std::vector<uint32_t> single_rows;
+    for (size_t s = 0; s < batch.sequences.size(); ++s) {
+        const device::SequenceRows& sequence = batch.sequences[s];
+        for (int row = 0; row < sequence.rows && sequence.rows < kMinTiledRows; ++row) {
+            single_rows.push_back(static_cast<uint32_t>(sequence.first_row + row));
+        }
+        for (int row = 0; row < sequence.rows && sequence.rows >= kMinTiledRows; row += kTileRows) {
+            tiles.push_back({.sequence = static_cast<uint32_t>(s),
+                             .first_row = static_cast<uint32_t>(sequence.first_row + row),
+                             .rows = static_cast<uint32_t>(std::min(sequence.rows - row, kTileRows)),
+                             .position = static_cast<uint32_t>(sequence.past + row)});
+        }
+    }
+    std::stable_sort(tiles.begin(), tiles.end(),
+                     [](const GpuRowTile& a, const GpuRowTile& b) { return a.position > b.position; });
+    put(row_tiles_.begin, tiles);
+    put(single_rows_.begin, single_rows);
+    return {static_cast<uint32_t>(tiles.size()), static_cast<uint32_t>(single_rows.size())};
 }
 
 Status StepState::write_sampling(const device::Batch& batch) {

@@ -20,14 +20,26 @@ struct StepLimits {
     int blocks = 0;  // of a sequence, in any group
 };
 
+// Attention makes the rows of a sequence in tiles: of at most kTileRows, and where there are at least kMinTiledRows.
+// The other rows are made one by one.
+constexpr int kTileRows = 128;
+constexpr int kMinTiledRows = 16;
+
+// How many tiles a step of so many rows may have.
+constexpr uint32_t max_row_tiles(uint32_t rows) {
+    return rows / kMinTiledRows;
+}
+
 class StepState {
   public:
     // Addresses of its parts, for push constants. Layouts are those of kernels/step.glsl and kernels/sample.comp.
     struct Addresses {
-        VkDeviceAddress header = 0;                                     // rows, outputs
+        VkDeviceAddress header = 0;                                     // rows, outputs, tiles, single rows
         VkDeviceAddress tokens = 0;                                     // one per row
         VkDeviceAddress positions = 0;                                  // one per row
         VkDeviceAddress sequence_of_row = 0;                            // one per row
+        VkDeviceAddress row_tiles = 0;                                  // long ones first
+        VkDeviceAddress single_rows = 0;                                // those in no tile
         VkDeviceAddress output_rows = 0;                                // one per output
         std::array<VkDeviceAddress, device::kMaxCacheGroups> blocks{};  // [sequence][blocks]
         VkDeviceAddress sampling = 0;                                   // one per output
@@ -52,12 +64,15 @@ class StepState {
         : limits_(limits), arena_(std::move(device), MemoryKind::shared, uint64_t{1} << 20) {}
 
     Result<Part> part(uint64_t size_bytes);
+    // Returns how many tiles and single rows there are.
+    std::array<uint32_t, 2> write_tiles(const device::Batch& batch);
     Status write_sampling(const device::Batch& batch);
 
     StepLimits limits_;
     Arena arena_;
     Addresses addresses_;
-    Part header_, tokens_, positions_, sequence_of_row_, output_rows_, sampling_, adjustments_;
+    Part header_, tokens_, positions_, sequence_of_row_, row_tiles_, single_rows_, output_rows_, sampling_,
+        adjustments_;
     std::array<Part, device::kMaxCacheGroups> blocks_;
 };
 

@@ -20,12 +20,14 @@ layout(constant_id = 4) const uint HEAD_DIM = 128;
 layout(constant_id = 5) const uint BLOCK_TOKENS = 32;
 layout(constant_id = 6) const uint SPLITS = 1;  // at most
 layout(constant_id = 7) const uint FORMAT = 0;
+layout(constant_id = 8) const bool LISTED = false;  // only the step's single rows, by as many workgroups as there are
 
 layout(push_constant, scalar) uniform Params {
     uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]
     uint64_t step;
     uint64_t positions;
     uint64_t sequence_of_row;
+    uint64_t single_rows;
     uint64_t blocks;
     uint64_t cache_k;
     uint64_t cache_v;
@@ -74,7 +76,7 @@ struct Share {
 uint lane = gl_LocalInvocationID.x;
 uint split = gl_WorkGroupID.x;
 uint kv_head = gl_WorkGroupID.y;
-uint row = gl_WorkGroupID.z;
+uint row;
 uint team = lane / CHUNKS;
 uint chunk = lane % CHUNKS;  // of a value
 
@@ -282,11 +284,24 @@ void combine(Share share) {
     }
 }
 
-void main() {
-    if (row >= StepHeader(p.step).rows) return;  // a bucket has more rows than the step
+void attend_row() {
     const Share share = find_share();
     if (split >= share.splits) return;
     attend(share);
     gather(share);
     if (share.splits != 1u && finishes_last(share)) combine(share);
+}
+
+void main() {
+    if (!LISTED) {
+        row = gl_WorkGroupID.z;
+        if (row < StepHeader(p.step).rows) attend_row();  // a bucket has more rows than the step
+        return;
+    }
+    const uint rows = StepHeader(p.step).single_rows;
+    for (uint i = gl_WorkGroupID.z; i < rows; i += gl_NumWorkGroups.z) {
+        row = Uints(p.single_rows).at[i];
+        attend_row();
+        barrier();  // before shared memory is written for the next
+    }
 }

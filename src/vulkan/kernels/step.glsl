@@ -1,14 +1,19 @@
-// The step's sequences and their block tables (see vulkan/step_state.h).
-struct Sequence {
-    uint first_row;
-    uint rows;
-    uint past;
-};
+// What changes from step to step (see vulkan/step_state.h): its rows, the tiles of attention, and the block tables.
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer StepHeader {
     uint rows;
     uint outputs;
+    uint tiles;
+    uint single_rows;  // that are in no tile
 };
-layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Sequences { Sequence at[]; };
+
+// Rows of one sequence that attend together.
+struct RowTile {
+    uint sequence;
+    uint first_row;
+    uint rows;
+    uint position;  // of the first row
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer RowTiles { RowTile at[]; };
 
 // Where the keys or values of a position lie: [block][kv_head][slot][head_dim].
 struct CacheShape {

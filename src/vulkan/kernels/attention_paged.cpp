@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include "vulkan/cache_args.h"
+#include "vulkan/kernels/attention.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+struct DecodeParams {
+    VkDeviceAddress q, step, positions, sequence_of_row, single_rows, blocks, cache_k, cache_v, counters, tops, parts,
+        y;
+    uint32_t stride, rows, window;
+    float scale, softcap;
+};
+
+struct PrefillParams {
+    VkDeviceAddress q, step, row_tiles, blocks, cache_k, cache_v, y;
+    uint32_t stride, rows, window;
+    float scale, softcap;
+};
+
+constexpr int kMaxHeadDim = 256;  // what shared memory and registers have room for
+constexpr int kMaxGroup = 8;
+constexpr uint32_t kMaxSplits = 32;
+constexpr uint32_t kFragment = 16;         // rows, columns and depth of a matrix that a subgroup multiplies
+constexpr uint32_t kPreferredWarp = 32;    // lanes
+constexpr uint32_t kSingleRowGroups = 64;  // workgroups that take the single rows of a step in turn
+
+uint32_t splits_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
+    return std::clamp(tuning.groups / (rows * static_cast<uint32_t>(op.kv_heads)), 1U, kMaxSplits);
+}
+
+// Offsets of the parts of the scratch memory.
+struct Scratch {
+    uint64_t tops, parts, size_bytes;
+};
+
+Scratch scratch_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
+    constexpr uint64_t kAlignment = 16;
+    const uint64_t counters_bytes = uint64_t{rows} * static_cast<uint64_t>(op.kv_heads) * sizeof(uint32_t);
+    const uint64_t heads = uint64_t{rows} * static_cast<uint64_t>(op.heads) * splits_of(tuning, op, rows);
+    const uint64_t tops = (counters_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const uint64_t parts = (tops + heads * 2 * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    return {tops, parts, parts + heads * static_cast<uint64_t>(op.head_dim) * sizeof(float)};
+}
+
+// The rows and positions that a workgroup has in shared memory.
+struct PrefillTile {
+    uint32_t rows, positions;
+};
+
+// As attention_prefill.comp lays it out: keys, values, scores, weights, and queries in place of the first two or,
+// without cooperative matrices, beside them.
+uint32_t shared_bytes(const PrefillTile& tile, uint32_t head_dim, bool matrix) {
+    const uint32_t row = head_dim * 2 + 16;
+    const uint32_t work = tile.positions * 2 * row + tile.rows * (tile.positions * 6 + 32);
+    return matrix ? std::max(work, tile.rows * row) : work + tile.rows * row;
+}
+
+// Where nothing fits: no rows.
+PrefillTile fit_tile(const AttentionTuning& tuning, const Capabilities& device, const AttentionCall& call) {
+    const auto head_dim = static_cast<uint32_t>(call.op.head_dim);
+    PrefillTile tile{tuning.tile_rows, tuning.tile_positions};
+    const auto fits = [&] { return shared_bytes(tile, head_dim, device.cooperative_matrix) <= device.shared_bytes; };
+    while (!fits() && tile.rows > kFragment) tile.rows /= 2;
+    while (!fits() && tile.positions > kFragment) tile.positions /= 2;
+    const bool whole_blocks = call.format != ActivationFormat::q8 || tile.positions % 32 == 0;
+    return fits() && whole_blocks ? tile : PrefillTile{0, 0};
+}
+
+// What both kernels touch. They write different rows, so only the first of them to be recorded says so: they run side
+// by side.
+struct Touched {
+    std::vector<Access> reads, writes;
+};
+
+Touched touched(const AttentionTuning& tuning, const AttentionCall& call) {
+    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
+    const auto cols = static_cast<uint64_t>(call.op.heads) * static_cast<uint64_t>(call.op.head_dim);
+    return {{{call.q, call.rows * cols * sizeof(uint16_t)}, whole(layer.keys), whole(layer.values)},
+            {{call.y, activation_bytes(call.format, call.rows, cols)},
+             {call.scratch, scratch_of(tuning, call.op, call.rows).size_bytes}}};
+}
+
+// One workgroup per head and tile of rows.
+Status record_tiles(Recorder& recorder, const PrefillTile& tile, const Capabilities& device, const AttentionCall& call,
+                    const Touched& access) {
+    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
+    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
+    const auto heads = static_cast<uint32_t>(call.op.heads);
+    const bool matrix = device.cooperative_matrix;
+    const uint32_t warp =
+        matrix ? std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup) : kPreferredWarp;
+    return recorder.dispatch(
+        {.pipeline = {.kernel = matrix ? "attention_prefill.khr" : "attention_prefill.scalar",
+                      .constants = {1, tile.rows / kFragment * warp, warp, kFragment, kFragment, kFragment,
+                                    shape.kv_heads, heads / shape.kv_heads, shape.head_dim, shape.block_tokens,
+                                    tile.rows, tile.positions, static_cast<uint32_t>(call.format), matrix ? 0U : 1U},
+                      .subgroup = matrix ? warp : 0},
+         .push = PrefillParams{call.q, call.step.header, call.step.row_tiles, shape.blocks, layer.keys.address,
+                               layer.values.address, call.y, shape.stride, call.rows,
+                               static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
+         .reads = access.reads,
+         .writes = access.writes,
+         .groups = {heads, divide_up(kTileRows, tile.rows), max_row_tiles(call.rows)}});
+}
+
+// One workgroup per split, kv head and row. How many positions a split has to read is known to the device alone.
+// `listed`: only the step's single rows.
+Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const AttentionCall& call, const Touched& access,
+                   bool listed) {
+    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
+    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
+    const auto heads = static_cast<uint32_t>(call.op.heads);
+    const uint32_t splits = splits_of(tuning, call.op, call.rows);
+    const Scratch scratch = scratch_of(tuning, call.op, call.rows);
+    return recorder.dispatch(
+        {.pipeline = {.kernel = "attention_decode",
+                      .constants = {1, tuning.lanes, shape.kv_heads, heads / shape.kv_heads, shape.head_dim,
+                                    shape.block_tokens, splits, static_cast<uint32_t>(call.format), listed ? 1U : 0U}},
+         .push =
+             DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
+                          call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address, call.scratch,
+                          call.scratch + scratch.tops, call.scratch + scratch.parts, call.y, shape.stride, call.rows,
+                          static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
+         .reads = access.reads,
+         .writes = listed ? std::vector<Access>{} : access.writes,
+         .groups = {splits, shape.kv_heads, listed ? std::min(call.rows, kSingleRowGroups) : call.rows}});
+}
+
+}  // namespace
+
+bool attention_supported(const op::Attention& op, const DeviceCache& cache) {
+    return cache.shape().dtype == DType::f16 && op.head_dim % 32 == 0 && op.head_dim <= kMaxHeadDim &&
+           op.heads <= kMaxGroup * op.kv_heads;
+}
+
+uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
+    return scratch_of(tuning, op, rows).size_bytes;
+}
+
+Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,
+                        const AttentionCall& call) {
+    CHECK(attention_supported(call.op, call.cache));
+    const Touched access = touched(tuning, call);
+    const PrefillTile tile = fit_tile(tuning, device, call);
+    if (call.one_row_each || tile.rows == 0 || max_row_tiles(call.rows) == 0) {
+        return record_rows(recorder, tuning, call, access, false);
+    }
+    TRY(record_tiles(recorder, tile, device, call, access));
+    return record_rows(recorder, tuning, call, access, true);
+}
+
+}  // namespace tandem::vulkan
