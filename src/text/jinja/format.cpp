@@ -497,17 +497,18 @@ class PercentFormatter {
         }
         if (!rest_.empty() && (rest_[0] == 'h' || rest_[0] == 'l' || rest_[0] == 'L')) rest_.remove_prefix(1);
         if (rest_.empty()) return fail("incomplete format");
-        field.type = rest_[0];
+        constexpr std::string_view kTypes = "%srcadiuoxXeEfFgG";
+        const std::string_view character = rest_.substr(0, utf8::offset(rest_, 1));
+        if (kTypes.find(character) == std::string_view::npos) {
+            return fail("unsupported format character {}", quote_name(character));
+        }
+        field.type = character[0];
         rest_.remove_prefix(1);
         if (field.type == '%') return out_.add('%');
         return put_value(field, zero);
     }
 
     Status put_value(Field& field, bool zero) {
-        constexpr std::string_view kTypes = "srcadiuoxXeEfFgG";
-        if (kTypes.find(field.type) == std::string_view::npos) {
-            return fail("unsupported format character {}", quote_name(std::string_view(&field.type, 1)));
-        }
         Value value = TRY(next_value());
         if (!field.align) field.align = '>';
         switch (field.type) {

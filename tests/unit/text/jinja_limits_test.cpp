@@ -138,6 +138,13 @@ TEST(JinjaLimits, LongChainsAreFine) {
     EXPECT_EQ(rendered("{% if 0 %}" + repeated("{% elif 0 %}", 5000) + "{% else %}x{% endif %}"), "x");
 }
 
+TEST(JinjaLimits, FormatsMayBeAnyText) {
+    EXPECT_TRUE(contains(failure("{{ '%\u0315' % 1 }}"), "unsupported format character '\u0315'"));
+    EXPECT_TRUE(contains(failure("{{ '%\U0001F98A' % 1 }}"), "unsupported format character '\U0001F98A'"));
+    EXPECT_TRUE(contains(failure("{{ '{:\u0315}'.format(1) }}"), "invalid format specifier"));
+    EXPECT_TRUE(contains(failure("{{ '%(\u0315' % 1 }}"), "incomplete format key"));
+}
+
 TEST(JinjaLimits, TheLargestSourceIsRead) {
     EXPECT_TRUE(contains(failure(std::string(kMaxSourceBytes + 1, 'a')), "bytes, more than"));
     EXPECT_EQ(rendered(std::string(kMaxSourceBytes, 'a')).size(), kMaxSourceBytes);
