@@ -12,6 +12,7 @@
 // clang-format off
 #include <hwy/highway.h>
 // clang-format on
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <cstring>
@@ -69,89 +70,165 @@ void spread_corrections(const QuantizedRow& row, int64_t cols) {
 // ---- A few rows of x
 
 inline constexpr int kChunk = 16;  // blocks whose scales are converted at once
-// scales[m][b] = scale of weight block b times that of block b of row m.
-template <class Weights, int kRows>
-HWY_INLINE void join_scales(const typename Weights::Block* blocks, int count, const QuantizedRow* x, int64_t first,
-                            float (&scales)[kRows][kChunk]) {
-    alignas(64) uint16_t halves[kChunk] = {};
-    for (int b = 0; b < count; ++b) halves[b] = blocks[b].d;
+
+// The weights of kOutputs outputs, at the same block of each. One row of x takes several: memory is read at as many
+// places at once, which is faster than at one.
+template <class Weights, int kOutputs>
+struct WeightRows {
+    const typename Weights::Block* row[kOutputs];
+    int64_t stride_blocks;  // from one row to the next
+
+    WeightRows at(int64_t block) const {
+        WeightRows moved = *this;
+        TANDEM_UNROLL
+        for (int o = 0; o < kOutputs; ++o) moved.row[o] += block;
+        return moved;
+    }
+
+    // Asks memory for the same chunk of the outputs that come after these.
+    void prefetch_next() const {
+        TANDEM_UNROLL
+        for (int o = 0; o < kOutputs; ++o) {
+            const auto* begin = reinterpret_cast<const char*>(row[o] + kOutputs * stride_blocks);
+            for (size_t at = 0; at < kChunk * sizeof(*row[o]); at += 64) hwy::Prefetch(begin + at);
+        }
+    }
+};
+
+// scales[o][m][b] = scale of block b of weight row o times that of block b of row m.
+template <class Weights, int kOutputs, int kRows>
+HWY_INLINE void join_scales(const WeightRows<Weights, kOutputs>& w, int count, const QuantizedRow* x, int64_t first,
+                            float (&scales)[kOutputs][kRows][kChunk]) {
     const DF32 d;
     const hn::Rebind<hwy::float16_t, DF32> d16;
-    for (int b = 0; b < count; b += kLanes) {
-        const VF32 w = hn::PromoteTo(d, hn::Load(d16, reinterpret_cast<const hwy::float16_t*>(halves) + b));
-        TANDEM_UNROLL
-        for (int m = 0; m < kRows; ++m) hn::StoreU(hn::Mul(w, hn::LoadU(d, x[m].scales + first + b)), d, scales[m] + b);
+    TANDEM_UNROLL
+    for (int o = 0; o < kOutputs; ++o) {
+        alignas(64) uint16_t halves[kChunk] = {};
+        if (count == kChunk) {
+            TANDEM_UNROLL
+            for (int b = 0; b < kChunk; ++b) halves[b] = w.row[o][b].d;
+        } else {
+            for (int b = 0; b < count; ++b) halves[b] = w.row[o][b].d;
+        }
+        for (int b = 0; b < count; b += kLanes) {
+            const VF32 scale = hn::PromoteTo(d, hn::Load(d16, reinterpret_cast<const hwy::float16_t*>(halves) + b));
+            TANDEM_UNROLL
+            for (int m = 0; m < kRows; ++m)
+                hn::StoreU(hn::Mul(scale, hn::LoadU(d, x[m].scales + first + b)), d, scales[o][m] + b);
+        }
     }
 }
 
-// The scales of the one or two blocks of a vector, in the lanes of these blocks.
-HWY_INLINE VF32 spread_scales(const float* scales) {
+// The scales of the one or two blocks at b of a chunk, in the lanes of these blocks.
+HWY_INLINE VF32 spread_scales(const float (&scales)[kChunk], int b) {
 #if HWY_CAP_GE512
-    const hn::Half<DF32> half;
-    return hn::Combine(DF32(), hn::Set(half, scales[1]), hn::Set(half, scales[0]));
+    static_assert(kChunk == kLanes);
+    alignas(64) static constexpr int32_t kLanesOf[kChunk / 2][kLanes] = {
+        {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1},
+        {2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3},
+        {4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5},
+        {6, 6, 6, 6, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7},
+        {8, 8, 8, 8, 8, 8, 8, 8, 9, 9, 9, 9, 9, 9, 9, 9},
+        {10, 10, 10, 10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 11, 11},
+        {12, 12, 12, 12, 12, 12, 12, 12, 13, 13, 13, 13, 13, 13, 13, 13},
+        {14, 14, 14, 14, 14, 14, 14, 14, 15, 15, 15, 15, 15, 15, 15, 15}};
+    const DF32 d;
+    return hn::TableLookupLanes(hn::Load(d, scales), hn::SetTableIndices(d, kLanesOf[b / 2]));
 #else
-    return hn::Set(DF32(), scales[0]);
+    return hn::Set(DF32(), scales[b]);
 #endif
 }
 
-// Adds the products of the one or two blocks at `blocks` with those at `first` of each row.
-template <class Weights, int kRows>
-HWY_INLINE void add_blocks(const typename Weights::Block* blocks, const QuantizedRow* x, int64_t first,
-                           const float (&scales)[kRows][kChunk], int b, VF32 (&sums)[kRows]) {
+// Adds the products of the one or two blocks at `w` with those at `first` of each row.
+template <class Weights, int kOutputs, int kRows>
+HWY_INLINE void add_blocks(const WeightRows<Weights, kOutputs>& w, const QuantizedRow* x, int64_t first,
+                           const float (&scales)[kOutputs][kRows][kChunk], int b, VF32 (&sums)[kOutputs][kRows]) {
     const DI32 d32;
     const DI8 d8;
-    VU8 w[kVectorsPerBlock];
     TANDEM_UNROLL
-    for (int i = 0; i < kVectorsPerBlock; ++i) w[i] = Weights::load(blocks, i);
-    TANDEM_UNROLL
-    for (int m = 0; m < kRows; ++m) {
-        VI32 products = hn::Zero(d32);
-        if constexpr (Weights::kOffset > 0) products = hn::LoadU(d32, x[m].corrections + first * kCorrectionLanes);
+    for (int o = 0; o < kOutputs; ++o) {
+        VU8 weights[kVectorsPerBlock];
         TANDEM_UNROLL
-        for (int i = 0; i < kVectorsPerBlock; ++i) {
-            products = dot4<Weights::kOffset>(products, w[i], hn::LoadU(d8, x[m].q + first * kBlock + i * 4 * kLanes));
+        for (int i = 0; i < kVectorsPerBlock; ++i) weights[i] = Weights::load(w.row[o], i);
+        TANDEM_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+            VI32 products = hn::Zero(d32);
+            if constexpr (Weights::kOffset > 0) products = hn::LoadU(d32, x[m].corrections + first * kCorrectionLanes);
+            TANDEM_UNROLL
+            for (int i = 0; i < kVectorsPerBlock; ++i) {
+                const VI8 eights = hn::LoadU(d8, x[m].q + first * kBlock + i * 4 * kLanes);
+                products = dot4<Weights::kOffset>(products, weights[i], eights);
+            }
+            sums[o][m] = hn::MulAdd(hn::ConvertTo(DF32(), products), spread_scales(scales[o][m], b), sums[o][m]);
         }
-        sums[m] = hn::MulAdd(hn::ConvertTo(DF32(), products), spread_scales(scales[m] + b), sums[m]);
     }
 }
 
-// y[m] = w . x[m] for kRows rows of x
-template <class Weights, int kRows>
-HWY_INLINE void dot_rows(const typename Weights::Block* w, const QuantizedRow* x, int64_t blocks, float* y) {
-    using Block = typename Weights::Block;
+// y[o][m] = w[o] . x[m] for kRows rows of x
+template <class Weights, int kOutputs, int kRows>
+HWY_INLINE void dot_rows(const WeightRows<Weights, kOutputs>& w, const QuantizedRow* x, int64_t blocks,
+                         float (&y)[kOutputs][kRows]) {
     const DF32 d;
-    VF32 sums[kRows];
-    for (VF32& sum : sums) sum = hn::Zero(d);
-    alignas(64) float scales[kRows][kChunk];
+    VF32 sums[kOutputs][kRows];
+    for (auto& row : sums)
+        for (VF32& sum : row) sum = hn::Zero(d);
+    alignas(64) float scales[kOutputs][kRows][kChunk];
     int64_t first = 0;
     for (; first + kChunk <= blocks; first += kChunk) {
-        join_scales<Weights, kRows>(w + first, kChunk, x, first, scales);
+        const auto chunk = w.at(first);
+        chunk.prefetch_next();
+        join_scales<Weights>(chunk, kChunk, x, first, scales);
+        TANDEM_UNROLL
         for (int b = 0; b < kChunk; b += kBlocksPerVector)
-            add_blocks<Weights, kRows>(w + first + b, x, first + b, scales, b, sums);
+            add_blocks<Weights>(chunk.at(b), x, first + b, scales, b, sums);
     }
+    const auto chunk = w.at(first);
     const int rest = static_cast<int>(blocks - first);
-    if (rest > 0) join_scales<Weights, kRows>(w + first, rest, x, first, scales);
+    if (rest > 0) join_scales<Weights>(chunk, rest, x, first, scales);
     // Behind the last block x has no scales: whatever was read there must not become a NaN times 0.
-    for (auto& row : scales) std::fill(row + rest, row + kChunk, 0.0F);
+    for (auto& output : scales)
+        for (auto& row : output) std::fill(row + rest, row + kChunk, 0.0F);
     int b = 0;
     for (; b + kBlocksPerVector <= rest; b += kBlocksPerVector)
-        add_blocks<Weights, kRows>(w + first + b, x, first + b, scales, b, sums);
+        add_blocks<Weights>(chunk.at(b), x, first + b, scales, b, sums);
     if (b < rest) {  // one block where a vector takes two
-        const Block last[2] = {w[first + b], {}};
-        add_blocks<Weights, kRows>(last, x, first + b, scales, b, sums);
+        typename Weights::Block last[kOutputs][2] = {};
+        auto padded = chunk;
+        for (int o = 0; o < kOutputs; ++o) {
+            last[o][0] = chunk.row[o][b];
+            padded.row[o] = last[o];
+        }
+        add_blocks<Weights>(padded, x, first + b, scales, b, sums);
     }
     TANDEM_UNROLL
-    for (int m = 0; m < kRows; ++m) y[m] = hn::GetLane(hn::SumOfLanes(d, sums[m]));
+    for (int o = 0; o < kOutputs; ++o) {
+        TANDEM_UNROLL
+        for (int m = 0; m < kRows; ++m) y[o][m] = hn::GetLane(hn::SumOfLanes(d, sums[o][m]));
+    }
+}
+
+// The outputs from `output` on.
+template <class Weights, int kOutputs, int kRows>
+void multiply_outputs(const Int8Product& p, const QuantizedRow* x, int64_t row, int64_t output) {
+    const int64_t blocks = p.weight.cols / kBlock;
+    WeightRows<Weights, kOutputs> w;
+    w.stride_blocks = blocks;
+    for (int o = 0; o < kOutputs; ++o)
+        w.row[o] = reinterpret_cast<const typename Weights::Block*>(p.weight.row(output + o));
+    float y[kOutputs][kRows];
+    dot_rows<Weights>(w, x, blocks, y);
+    for (int o = 0; o < kOutputs; ++o) {
+        const float bias = p.bias != nullptr ? p.bias[output + o] : 0.0F;
+        for (int m = 0; m < kRows; ++m) p.out.f32(row + m)[output + o] = y[o][m] + bias;
+    }
 }
 
 template <class Weights, int kRows>
 void multiply_group(const Int8Product& p, const QuantizedRow* x, int64_t row, RowRange outputs) {
-    float y[kRows];
-    for (int64_t o = outputs.begin; o < outputs.end; ++o) {
-        const auto* w = reinterpret_cast<const typename Weights::Block*>(p.weight.row(o));
-        dot_rows<Weights, kRows>(w, x, p.weight.cols / kBlock, y);
-        for (int m = 0; m < kRows; ++m) p.out.f32(row + m)[o] = y[m] + (p.bias != nullptr ? p.bias[o] : 0.0F);
-    }
+    constexpr int kOutputs = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
+    int64_t o = outputs.begin;
+    for (; o + kOutputs <= outputs.end; o += kOutputs) multiply_outputs<Weights, kOutputs, kRows>(p, x, row, o);
+    for (; o < outputs.end; ++o) multiply_outputs<Weights, 1, kRows>(p, x, row, o);
 }
 
 // Some outputs of all rows, four rows of x at a time.
