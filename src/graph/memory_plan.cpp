@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace tandem::graph {
 
 namespace {
@@ -39,21 +41,35 @@ size_t first_fit(const std::vector<Taken>& taken, size_t size) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Program& program, const Extents& extents) {
-    const std::vector<size_t> last = last_uses(program);
-    MemoryPlan plan{.offset = std::vector<size_t>(program.values.size(), MemoryPlan::kNone)};
+MemoryPlan place(const std::vector<Lifetime>& values) {
+    MemoryPlan plan{.offset = std::vector<size_t>(values.size(), MemoryPlan::kNone)};
     std::vector<Taken> taken;
-    for (size_t n = 0; n < program.nodes.size(); ++n) {
-        std::erase_if(taken, [&](const Taken& range) { return range.last_use < n; });
-        const auto output = static_cast<size_t>(program.nodes[n].output);
-        const size_t size = align(program.values[output].type.size_bytes(extents));
-        const size_t begin = first_fit(taken, size);
-        const Taken range{begin, begin + size, last[output]};
+    for (size_t i = 0; i < values.size(); ++i) {
+        CHECK(i == 0 || values[i - 1].first <= values[i].first);
+        std::erase_if(taken, [&](const Taken& range) { return range.last_use < values[i].first; });
+        const size_t begin = first_fit(taken, align(values[i].size_bytes));
+        const Taken range{begin, begin + align(values[i].size_bytes), values[i].last};
         taken.insert(std::upper_bound(taken.begin(), taken.end(), range,
                                       [](const Taken& a, const Taken& b) { return a.begin < b.begin; }),
                      range);
-        plan.offset[output] = begin;
+        plan.offset[i] = begin;
         plan.size_bytes = std::max(plan.size_bytes, range.end);
+    }
+    return plan;
+}
+
+MemoryPlan plan_memory(const Program& program, const Extents& extents) {
+    const std::vector<size_t> last = last_uses(program);
+    std::vector<Lifetime> lifetimes;
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+        const auto output = static_cast<size_t>(program.nodes[n].output);
+        lifetimes.push_back({program.values[output].type.size_bytes(extents), n, last[output]});
+    }
+    const MemoryPlan placed = place(lifetimes);
+    MemoryPlan plan{.offset = std::vector<size_t>(program.values.size(), MemoryPlan::kNone),
+                    .size_bytes = placed.size_bytes};
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+        plan.offset[static_cast<size_t>(program.nodes[n].output)] = placed.offset[n];
     }
     return plan;
 }

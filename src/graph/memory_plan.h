@@ -17,6 +17,16 @@ struct MemoryPlan {
     size_t size_bytes = 0;
 };
 
+// A value of so many bytes that is made by step `first` and read up to step `last`.
+struct Lifetime {
+    size_t size_bytes = 0;
+    size_t first = 0;
+    size_t last = 0;
+};
+
+// In the order of `first`.
+MemoryPlan place(const std::vector<Lifetime>& values);
+
 // `extents` are the most tokens and outputs a step may bring. A value lives from the node that makes it to the last
 // that reads it; results live to the end.
 MemoryPlan plan_memory(const Program& program, const Extents& extents);

@@ -1,0 +1,168 @@
+// y[o] = sum over i of x[i] * weight[o][i] + bias[o] for one row x of q8 activations. A group of LANES_PER_ROW lanes makes
+// ROWS outputs at a time, with UNROLL blocks of each in flight; workgroups take tiles of outputs in turn. With GLU the
+// matrix holds the gate's rows and then the up projection's, and y = activation(gate) * up is stored as q8 activations.
+//! WEIGHT: q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "common.glsl"
+#include "weights.glsl"
+#include "activations.glsl"
+#include "functions.glsl"
+#include "dot.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint LANES = 256u;
+layout(constant_id = 1) const uint LANES_PER_ROW = 8u;
+layout(constant_id = 2) const uint ROWS = 1u;
+layout(constant_id = 3) const uint UNROLL = 4u;
+layout(constant_id = 4) const uint BLOCKS = 1u;       // of 32 inputs
+layout(constant_id = 5) const bool STAGED = true;     // x is kept in shared memory
+layout(constant_id = 6) const uint SUBGROUP = 8u;
+layout(constant_id = 7) const bool GLU = false;
+layout(constant_id = 8) const uint ACTIVATION = 0u;   // the enum op::Activation
+
+layout(push_constant, scalar) uniform Params {
+    Weight weight;
+    uint64_t x;
+    uint64_t bias;  // 0: none
+    uint64_t y;
+    uint outputs;   // with GLU: of y, so half of the matrix's rows
+} p;
+
+const uint GROUPS = LANES / LANES_PER_ROW;
+const uint PER_OUTPUT = GLU ? 2u : 1u;  // rows of the matrix
+const uint SUMS = ROWS * PER_OUTPUT;
+const uint TILE = GROUPS * ROWS;  // outputs
+const bool EXACT = BLOCKS % (LANES_PER_ROW * UNROLL) == 0u;
+
+shared uvec4 staged_x[STAGED ? 2u * BLOCKS : 1u];
+shared vec2 staged_scale[STAGED ? BLOCKS : 1u];
+shared float partial[LANES_PER_ROW > SUBGROUP ? (LANES / SUBGROUP) * SUMS : 1u];
+shared float made[GLU ? TILE : 1u];
+
+uvec4 load_x(uint half_, uint block) {
+    return STAGED ? staged_x[half_ * BLOCKS + block] : Uint4s(p.x).at[half_ * BLOCKS + block];
+}
+vec2 load_scale(uint block) {
+    return STAGED ? staged_scale[block] : Float2s(p.x + uint64_t(BLOCKS) * 32u).at[block];
+}
+
+void stage() {
+    for (uint i = gl_LocalInvocationID.x; i < 2u * BLOCKS; i += LANES) staged_x[i] = Uint4s(p.x).at[i];
+    for (uint i = gl_LocalInvocationID.x; i < BLOCKS; i += LANES) {
+        staged_scale[i] = Float2s(p.x + uint64_t(BLOCKS) * 32u).at[i];
+    }
+    barrier();
+}
+
+// The product of a block of weights with a block of x: scale and sums of the halves as in vulkan/activations.h.
+float block_product(Block w, uvec4 low, uvec4 high, vec2 scale_sums) {
+    ivec2 dots = ivec2(0);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        dots.x = dot4(w.q[0][i], low[i], dots.x);
+        dots.y = dot4(w.q[1][i], high[i], dots.y);
+    }
+    const vec2 sums = unpackHalf2x16(floatBitsToUint(scale_sums.y));
+#if WEIGHT == Q6_K
+    return scale_sums.x * (dot(w.scale, vec2(dots)) + dot(w.offset, sums));
+#elif WEIGHT == Q8_0
+    return scale_sums.x * w.scale.x * float(dots.x + dots.y);
+#else
+    return scale_sums.x * (w.scale.x * float(dots.x + dots.y) + w.offset.x * (sums.x + sums.y));
+#endif
+}
+
+// The row of the matrix behind sum `i` of a group whose outputs begin at `first`.
+uint matrix_row(uint first, uint i) {
+    const uint output_ = min(first + i / PER_OUTPUT, p.outputs - 1u);
+    return GLU && i % 2u == 1u ? p.outputs + output_ : output_;
+}
+
+void add_blocks(uint first, uint lane, inout float sum[SUMS]) {
+    uint base[SUMS];
+    [[unroll]] for (uint i = 0u; i < SUMS; ++i) base[i] = matrix_row(first, i) * BLOCKS;
+    for (uint begin = 0u; begin < BLOCKS; begin += LANES_PER_ROW * UNROLL) {
+        RawBlock raw[UNROLL][SUMS];
+        [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
+            const uint block = begin + u * LANES_PER_ROW + lane;
+            if (EXACT || block < BLOCKS) {
+                [[unroll]] for (uint i = 0u; i < SUMS; ++i) raw[u][i] = load_raw(p.weight, base[i] + block);
+            }
+        }
+        [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
+            const uint block = begin + u * LANES_PER_ROW + lane;
+            if (EXACT || block < BLOCKS) {
+                const uvec4 low = load_x(0u, block), high = load_x(1u, block);
+                const vec2 scale_sums = load_scale(block);
+                [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
+                    sum[i] += block_product(decode_block(raw[u][i], base[i] + block), low, high, scale_sums);
+                }
+            }
+        }
+    }
+}
+
+// Every lane of a group gets the sums over the group.
+void add_lanes(inout float sum[SUMS]) {
+    [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
+        [[unroll]] for (uint step = 1u; step < min(LANES_PER_ROW, SUBGROUP); step *= 2u) {
+            sum[i] += subgroupShuffleXor(sum[i], step);
+        }
+    }
+    if (LANES_PER_ROW > SUBGROUP) {
+        const uint lane = gl_LocalInvocationID.x;
+        barrier();
+        if (lane % SUBGROUP == 0u) {
+            [[unroll]] for (uint i = 0u; i < SUMS; ++i) partial[(lane / SUBGROUP) * SUMS + i] = sum[i];
+        }
+        barrier();
+        const uint begin = (lane / LANES_PER_ROW) * (LANES_PER_ROW / SUBGROUP);
+        [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
+            sum[i] = 0.0;
+            for (uint s = 0u; s < LANES_PER_ROW / SUBGROUP; ++s) sum[i] += partial[(begin + s) * SUMS + i];
+        }
+    }
+}
+
+float with_bias(float value, uint row) { return p.bias == 0u ? value : value + Floats(p.bias).at[row]; }
+
+// The tile's gated outputs, gathered so that eight neighbours quantise a block of 32. TILE is a multiple of 32.
+void store_glu(uint tile, uint first, uint lane, float sum[SUMS]) {
+    barrier();
+    if (lane == 0u) {
+        [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+            const float gate = with_bias(sum[2u * r], matrix_row(first, 2u * r));
+            const float up = with_bias(sum[2u * r + 1u], matrix_row(first, 2u * r + 1u));
+            made[first - tile * TILE + r] = activate(ACTIVATION, gate) * up;
+        }
+    }
+    barrier();
+    const uint quad = gl_LocalInvocationID.x;
+    if (quad < TILE / 4u) {
+        const vec4 value = vec4(made[4u * quad], made[4u * quad + 1u], made[4u * quad + 2u], made[4u * quad + 3u]);
+        store_q8(p.y, 1u, p.outputs, 0u, tile * (TILE / 4u) + quad, value);
+    }
+}
+
+void main() {
+    const uint lane = gl_LocalInvocationID.x % LANES_PER_ROW;
+    const uint group = gl_LocalInvocationID.x / LANES_PER_ROW;
+    if (STAGED) stage();
+    const uint tiles = (p.outputs + TILE - 1u) / TILE;
+    for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {
+        const uint first = tile * TILE + group * ROWS;
+        float sum[SUMS];
+        [[unroll]] for (uint i = 0u; i < SUMS; ++i) sum[i] = 0.0;
+        add_blocks(first, lane, sum);
+        add_lanes(sum);
+        if (GLU) {
+            store_glu(tile, first, lane, sum);
+        } else if (lane == 0u) {
+            [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+                if (first + r < p.outputs) FloatsOut(p.y).at[first + r] = with_bias(sum[r], first + r);
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+// Products of a quantised matrix and one row, by integer dot products over int8 activations.
+#pragma once
+
+#include <optional>
+
+#include "graph/ops.h"
+#include "vulkan/recorder.h"
+#include "vulkan/tuning.h"
+#include "vulkan/weights.h"
+
+namespace tandem::vulkan {
+
+struct GemvCall {
+    DType dtype = DType::q4_0;
+    DeviceWeight weight;   // [outputs][inputs]; with glu [2 * outputs][inputs], the gate's rows and then the up's
+    uint32_t outputs = 0;  // with glu a multiple of 32
+    uint32_t inputs = 0;   // a multiple of 32
+    Access x;              // q8 activations
+    VkDeviceAddress bias = 0;
+    std::optional<op::Activation> glu = {};
+    Access y;  // f32 [outputs], or with glu q8 activations
+};
+
+Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call);
+
+}  // namespace tandem::vulkan

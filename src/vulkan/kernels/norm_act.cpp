@@ -1,0 +1,72 @@
+#include "vulkan/kernels/norm_act.h"
+
+#include <algorithm>
+
+#include "vulkan/kernel.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+struct Params {
+    VkDeviceAddress x, delta, post_weight, sum, weight, y;
+    uint32_t rows, cols, splits;
+    float post_eps, eps;
+};
+
+constexpr uint32_t kNoFormat = 3;  // of norm_act.comp
+
+// As many lanes as make the quads of a row with none to spare, in whole subgroups.
+struct Lanes {
+    uint32_t count;
+    uint32_t quads;  // of each
+};
+Lanes lanes_for(uint32_t quads, const Capabilities& capabilities) {
+    const uint32_t most = std::min(capabilities.max_workgroup, 1024U);
+    const uint32_t each = divide_up(quads, most);
+    const uint32_t subgroup = std::max(capabilities.subgroup, 8U);
+    return {divide_up(divide_up(quads, each), subgroup) * subgroup, each};
+}
+
+}  // namespace
+
+Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const NormActCall& call) {
+    CHECK(call.cols % 32 == 0);
+    const Lanes lanes = lanes_for(call.cols / 4, capabilities);
+    Params params{.x = call.x.begin,
+                  .delta = 0,
+                  .post_weight = 0,
+                  .sum = 0,
+                  .weight = call.norm ? call.norm->weight : 0,
+                  .y = call.y.begin,
+                  .rows = call.rows,
+                  .cols = call.cols,
+                  .splits = 0,
+                  .post_eps = 0,
+                  .eps = call.norm ? call.norm->eps : 0};
+    std::vector<Access> reads = {call.x};
+    std::vector<Access> writes;
+    if (call.delta) {
+        params.delta = call.delta->partials.begin;
+        params.splits = call.delta->splits;
+        params.sum = call.delta->sum.begin;
+        if (call.delta->norm) {
+            params.post_weight = call.delta->norm->weight;
+            params.post_eps = call.delta->norm->eps;
+        }
+        reads.push_back(call.delta->partials);
+        writes.push_back(call.delta->sum);
+    }
+    if (call.format) writes.push_back(call.y);
+    const bool post = call.delta && call.delta->norm;
+    const uint32_t format = call.format ? static_cast<uint32_t>(*call.format) : kNoFormat;
+    return rec.dispatch({.pipeline = {.kernel = "norm_act",
+                                      .constants = {lanes.count, lanes.quads, call.delta ? 1U : 0U, post ? 1U : 0U,
+                                                    call.norm ? 1U : 0U, format}},
+                         .push = params,
+                         .reads = std::move(reads),
+                         .writes = std::move(writes),
+                         .groups = {call.rows, 1, 1}});
+}
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,468 @@
+#include "vulkan/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "vulkan/kernel.h"
+#include "vulkan/kernels/attention.h"
+#include "vulkan/kernels/heads.h"
+#include "vulkan/kernels/norm_act.h"
+#include "vulkan/kernels/rope.h"
+#include "vulkan/patterns.h"
+#include "vulkan/product.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+using graph::Node;
+using graph::ValueId;
+
+uint32_t row_count(graph::Dim rows, const Bucket& bucket) {
+    return static_cast<uint32_t>(extent(rows, bucket.extents));
+}
+
+// An op by itself, as its kernel registered: its operands on the device.
+struct SingleOp {
+    struct Input {
+        graph::Value value;  // of the Program
+        ValueIndex made = kNone;
+        WeightIndex weight = kNone;
+    };
+    graph::Op op;
+    std::vector<Input> inputs;
+    graph::TensorType type;
+    ValueIndex y;
+
+    Operand input(const Input& input, const StageArgs& args) const;
+    Status record(Recorder& rec, const StageArgs& args) const;
+};
+
+VkDeviceAddress step_input(std::string_view name, const StepState::Addresses& step) {
+    if (name == graph::kTokens) return step.tokens;
+    if (name == graph::kPositions) return step.positions;
+    CHECK(name == graph::kOutputRows, name);
+    return step.output_rows;
+}
+
+Operand operand_of(const graph::TensorType& type, const Bucket& bucket) {
+    return {.dtype = type.dtype,
+            .rows = static_cast<uint32_t>(type.rows(bucket.extents)),
+            .cols = static_cast<uint32_t>(extent(type.shape.back(), bucket.extents)),
+            .size_bytes = type.size_bytes(bucket.extents)};
+}
+
+Operand SingleOp::input(const Input& input, const StageArgs& args) const {
+    Operand operand = operand_of(input.value.type, args.bucket);
+    switch (input.value.kind) {
+        case graph::Value::Kind::input:
+            operand.address = step_input(input.value.name, args.step);
+            break;
+        case graph::Value::Kind::weight:
+            operand.weight = args.weight(input.weight);
+            operand.address = operand.weight.planes[Planes::quants];
+            break;
+        case graph::Value::Kind::computed:
+            operand.address = args.value(input.made).begin;
+            break;
+    }
+    return operand;
+}
+
+Status SingleOp::record(Recorder& rec, const StageArgs& args) const {
+    Operand out = operand_of(type, args.bucket);
+    out.address = args.value(y).begin;
+    std::vector<Operand> in;
+    in.reserve(inputs.size());
+    for (const Input& each : inputs) in.push_back(input(each, args));
+    return find_entry(op)->record(rec, op,
+                                  {.in = in,
+                                   .out = out,
+                                   .step = args.step,
+                                   .cache = args.cache,
+                                   .capabilities = args.capabilities,
+                                   .constant = args.constant});
+}
+
+NormParams norm_params(const StageArgs& args, WeightIndex index, float eps) {
+    return {args.weight(index).planes[Planes::quants], eps};
+}
+
+class Lowering {
+  public:
+    Lowering(const graph::Program& program, const LoweringOptions& options)
+        : program_(program), options_(options), uses_(program) {
+        if (options.exact) return;
+        patterns_ = find_patterns(program, uses_);
+        std::erase_if(patterns_.attention, [&](const AttentionInputs& match) {
+            const op::Attention& op = *program.nodes[match.attention].op.as<op::Attention>();
+            return !heads_supported(*options.cache, op.cache) || !attention_supported(op, *options.cache);
+        });
+    }
+
+    Result<StagedProgram> run();
+
+  private:
+    Status lower_node(NodeIndex n);
+    Status single(const Node& node);
+    void residual(const Residual& match);
+    void norm(NodeIndex n);
+    void product(NodeIndex n);
+    void gated(const GatedProduct& match);
+    void attention_inputs(const AttentionInputs& match);
+    void attention(NodeIndex n);
+
+    ValueIndex add_value(StageValue value) {
+        staged_.values.push_back(std::move(value));
+        return static_cast<ValueIndex>(staged_.values.size()) - 1;
+    }
+    ValueIndex tensor(ValueId id);  // as the Program has it
+    ValueIndex new_activations(ValueId id, DType weight);
+    ValueIndex activations(ValueId id, DType weight);  // made from the tensor if nobody made them yet
+    WeightIndex weight(const std::vector<ValueId>& ids);
+    Product new_product(const std::vector<NodeIndex>& linears);
+    void emit(std::string name, std::vector<ValueIndex> reads, std::vector<ValueIndex> writes,
+              std::function<Status(Recorder&, const StageArgs&)> record) {
+        staged_.stages.push_back({std::move(name), std::move(reads), std::move(writes), std::move(record)});
+    }
+    void emit_product(const Product& product, graph::Dim rows);
+    void plan_prefetches();
+
+    graph::Dim rows_of(ValueId id) const { return program_.value(id).type.shape[0]; }
+    uint32_t cols_of(ValueId id) const { return static_cast<uint32_t>(program_.value(id).type.cols()); }
+    DType weight_dtype(NodeIndex linear) const { return program_.value(program_.nodes[linear].inputs[0]).type.dtype; }
+
+    const graph::Program& program_;
+    const LoweringOptions& options_;
+    Uses uses_;
+    Patterns patterns_;
+    StagedProgram staged_;
+    std::set<NodeIndex> done_;
+    std::map<ValueId, ValueIndex> tensors_;
+    std::map<std::pair<ValueId, bool>, ValueIndex> activations_;  // by the value, and whether plain weights read it
+    std::map<ValueId, Product> partials_;                         // products whose splits the reader adds up
+    std::map<ValueId, ValueIndex> queries_;                       // of attention, f16
+    std::map<std::vector<ValueId>, WeightIndex> weights_;
+    ValueIndex attention_scratch_ = kNone;
+};
+
+ValueIndex Lowering::tensor(ValueId id) {
+    if (const auto found = tensors_.find(id); found != tensors_.end()) return found->second;
+    const graph::TensorType type = program_.value(id).type;
+    const auto row_bytes = type.size_bytes({.tokens = 1, .outputs = 1});
+    const graph::Dim rows = type.shape[0];
+    const bool fixed = rows.kind == graph::Dim::Kind::fixed;
+    return tensors_[id] = add_value({.rows = rows, .cols = cols_of(id), .size_bytes = [=](uint32_t count) {
+                                         return fixed ? row_bytes : row_bytes * count;
+                                     }});
+}
+
+ValueIndex Lowering::new_activations(ValueId id, DType weight) {
+    const uint32_t cols = cols_of(id);
+    const ValueIndex made = add_value({.rows = rows_of(id), .cols = cols, .size_bytes = [=](uint32_t rows) {
+                                           return activation_bytes(activation_format(weight, rows), rows, cols);
+                                       }});
+    activations_[{id, is_plain(weight)}] = made;
+    return made;
+}
+
+ValueIndex Lowering::activations(ValueId id, DType weight) {
+    if (const auto found = activations_.find({id, is_plain(weight)}); found != activations_.end()) return found->second;
+    const ValueIndex x = tensor(id);
+    const ValueIndex y = new_activations(id, weight);
+    const graph::Dim rows = rows_of(id);
+    const uint32_t cols = cols_of(id);
+    emit("activations", {x}, {y}, [=](Recorder& rec, const StageArgs& args) {
+        const uint32_t count = row_count(rows, args.bucket);
+        return record_norm_act(rec, args.capabilities,
+                               {.x = args.value(x),
+                                .rows = count,
+                                .cols = cols,
+                                .format = activation_format(weight, count),
+                                .y = args.value(y)});
+    });
+    return y;
+}
+
+WeightIndex Lowering::weight(const std::vector<ValueId>& ids) {
+    if (const auto found = weights_.find(ids); found != weights_.end()) return found->second;
+    const graph::TensorType& type = program_.value(ids.front()).type;
+    StageWeight merged{.names = {}, .dtype = type.dtype, .rows = 0, .cols = cols_of(ids.front())};
+    for (ValueId id : ids) {
+        merged.names.push_back(program_.value(id).name);
+        merged.rows += static_cast<uint32_t>(program_.value(id).type.rows({}));
+    }
+    staged_.weights.push_back(std::move(merged));
+    return weights_[ids] = static_cast<WeightIndex>(staged_.weights.size()) - 1;
+}
+
+Product Lowering::new_product(const std::vector<NodeIndex>& linears) {
+    std::vector<ValueId> matrices;
+    std::vector<ValueId> biases;
+    for (NodeIndex n : linears) {
+        const Node& node = program_.nodes[n];
+        matrices.push_back(node.inputs[0]);
+        if (node.inputs.size() > 2) biases.push_back(node.inputs[2]);
+        done_.insert(n);
+    }
+    Product product;
+    product.weight = weight(matrices);
+    product.matrix = staged_.weights[static_cast<size_t>(product.weight)];
+    if (!biases.empty()) product.bias = weight(biases);
+    product.x = activations(program_.nodes[linears.front()].inputs[1], product.matrix.dtype);
+    return product;
+}
+
+void Lowering::product(NodeIndex n) {
+    const Node& node = program_.nodes[n];
+    Product product = new_product({n});
+    const graph::Dim rows = rows_of(node.output);
+    const auto reader = std::find_if(patterns_.residuals.begin(), patterns_.residuals.end(),
+                                     [&](const Residual& residual) { return residual.linear == n; });
+    if (reader != patterns_.residuals.end()) {
+        product.partial = true;
+        const uint32_t cols = cols_of(node.output);
+        product.y = add_value(
+            {.rows = rows, .cols = cols, .size_bytes = [=](uint32_t count) { return partial_bytes(count, cols); }});
+        partials_[node.output] = product;
+    } else {
+        product.y = tensor(node.output);
+    }
+    emit_product(product, rows);
+}
+
+void Lowering::emit_product(const Product& product, graph::Dim rows) {
+    std::vector<ValueIndex> writes = {product.y};
+    if (product.glu) writes.push_back(product.scratch);
+    emit(fmt::format("product {} {} x {}", name(product.matrix.dtype), product.matrix.rows, product.matrix.cols),
+         {product.x}, std::move(writes), [=](Recorder& rec, const StageArgs& args) {
+             return record_product(rec, product, row_count(rows, args.bucket), args);
+         });
+    staged_.stages.back().matrix = product.weight;
+    staged_.stages.back().weight_bytes =
+        row_bytes(product.matrix.dtype, int64_t{product.matrix.rows} * product.matrix.cols);
+}
+
+void Lowering::gated(const GatedProduct& match) {
+    const ValueId out = program_.nodes[match.glu].output;
+    Product product = new_product({match.gate, match.up});
+    done_.insert(match.glu);
+    product.glu = program_.nodes[match.glu].op.as<op::Glu>()->activation;
+    product.scratch = tensor(out);
+    product.y = new_activations(out, product.matrix.dtype);
+    const graph::Dim rows = rows_of(out);
+    emit_product(product, rows);
+}
+
+void Lowering::norm(NodeIndex n) {
+    const Node& node = program_.nodes[n];
+    const DType reader = weight_dtype(uses_.users(node.output).front());
+    const ValueIndex x = tensor(node.inputs[0]);
+    const ValueIndex y = new_activations(node.output, reader);
+    const WeightIndex norm_weight = weight({node.inputs[1]});
+    const float eps = node.op.as<op::RmsNorm>()->eps;
+    const graph::Dim rows = rows_of(node.output);
+    const uint32_t cols = cols_of(node.output);
+    emit("norm", {x}, {y}, [=](Recorder& rec, const StageArgs& args) {
+        const uint32_t count = row_count(rows, args.bucket);
+        return record_norm_act(rec, args.capabilities,
+                               {.x = args.value(x),
+                                .rows = count,
+                                .cols = cols,
+                                .norm = norm_params(args, norm_weight, eps),
+                                .format = activation_format(reader, count),
+                                .y = args.value(y)});
+    });
+}
+
+void Lowering::residual(const Residual& match) {
+    const Node& add = program_.nodes[match.add];
+    const Product delta = partials_.at(program_.nodes[match.linear].output);
+    const ValueIndex x = tensor(match.x);
+    const ValueIndex sum = tensor(add.output);
+    const auto norm_of = [&](std::optional<NodeIndex> n) -> std::pair<WeightIndex, float> {
+        if (!n) return {kNone, 0.0F};
+        return {weight({program_.nodes[*n].inputs[1]}), program_.nodes[*n].op.as<op::RmsNorm>()->eps};
+    };
+    const auto [post_weight, post_eps] = norm_of(match.post_norm);
+    const auto [next_weight, next_eps] = norm_of(match.norm);
+    std::vector<ValueIndex> writes = {sum};
+    ValueIndex y = kNone;
+    DType reader = DType::f32;
+    if (match.norm) {
+        const ValueId normed = program_.nodes[*match.norm].output;
+        reader = weight_dtype(uses_.users(normed).front());
+        y = new_activations(normed, reader);
+        writes.push_back(y);
+        done_.insert(*match.norm);
+    }
+    const graph::Dim rows = rows_of(add.output);
+    const uint32_t cols = cols_of(add.output);
+    emit("residual", {x, delta.y}, std::move(writes), [=](Recorder& rec, const StageArgs& args) {
+        const uint32_t count = row_count(rows, args.bucket);
+        NormActCall call{.x = args.value(x), .rows = count, .cols = cols};
+        call.delta = {.partials = args.value(delta.y),
+                      .splits = product_splits(delta, args.tuning, count),
+                      .norm = {},
+                      .sum = args.value(sum)};
+        if (post_weight != kNone) call.delta->norm = norm_params(args, post_weight, post_eps);
+        if (y != kNone) {
+            call.norm = norm_params(args, next_weight, next_eps);
+            call.format = activation_format(reader, count);
+            call.y = args.value(y);
+        }
+        return record_norm_act(rec, args.capabilities, call);
+    });
+}
+
+void Lowering::attention_inputs(const AttentionInputs& match) {
+    Product product = new_product({match.q, match.k, match.v});
+    done_.insert({match.q_rope, match.k_rope, match.write});
+    if (match.q_norm) done_.insert({*match.q_norm, *match.k_norm});
+    const ValueId q = program_.nodes[match.q_rope].output;
+    const graph::Dim rows = rows_of(q);
+    const uint32_t cols = product.matrix.rows;
+    product.partial = true;
+    product.y = add_value(
+        {.rows = rows, .cols = cols, .size_bytes = [=](uint32_t count) { return partial_bytes(count, cols); }});
+    emit_product(product, rows);
+
+    const uint32_t q_cols = cols_of(q);
+    const ValueIndex queries = add_value(
+        {.rows = rows, .cols = q_cols, .size_bytes = [=](uint32_t count) { return uint64_t{2} * count * q_cols; }});
+    queries_[q] = queries;
+    const WeightIndex q_norm = match.q_norm ? weight({program_.nodes[*match.q_norm].inputs[1]}) : kNone;
+    const WeightIndex k_norm = match.k_norm ? weight({program_.nodes[*match.k_norm].inputs[1]}) : kNone;
+    const float eps = match.q_norm ? program_.nodes[*match.q_norm].op.as<op::RmsNorm>()->eps : 0.0F;
+    const op::Rope rope = *program_.nodes[match.q_rope].op.as<op::Rope>();
+    const int layer = program_.nodes[match.write].op.as<op::KvWrite>()->cache;
+    emit("heads", {product.y}, {queries}, [=](Recorder& rec, const StageArgs& args) -> Status {
+        const uint32_t count = row_count(rows, args.bucket);
+        const std::vector<uint64_t> turns = turns_of(rope.inv_freq);
+        return record_heads(rec, args.capabilities,
+                            {.qkv = args.value(product.y).begin,
+                             .splits = product_splits(product, args.tuning, count),
+                             .rows = count,
+                             .heads = q_cols / static_cast<uint32_t>(rope.head_dim),
+                             .q_norm = q_norm == kNone ? 0 : args.weight(q_norm).planes[Planes::quants],
+                             .k_norm = k_norm == kNone ? 0 : args.weight(k_norm).planes[Planes::quants],
+                             .eps = eps,
+                             .rope = &rope,
+                             .turns = TRY(args.constant(std::as_bytes(std::span(turns)))),
+                             .cache = *args.cache,
+                             .layer = layer,
+                             .step = args.step,
+                             .q = args.value(queries).begin});
+    });
+}
+
+void Lowering::attention(NodeIndex n) {
+    const Node& node = program_.nodes[n];
+    const op::Attention op = *node.op.as<op::Attention>();
+    const ValueIndex q = queries_.at(node.inputs[0]);
+    const DType reader = weight_dtype(uses_.users(node.output).front());
+    const ValueIndex y = new_activations(node.output, reader);
+    const graph::Dim rows = rows_of(node.output);
+    const Tuning& tuning = options_.tuning;
+    // One for all layers, which run one after another.
+    if (attention_scratch_ == kNone) {
+        attention_scratch_ = add_value(
+            {.rows = rows,
+             .cols = 0,
+             .size_bytes = [=](uint32_t count) { return attention_scratch_bytes(tuning.attention, op, count); },
+             .zeroed = true});
+    }
+    const ValueIndex scratch = attention_scratch_;
+    emit("attention", {q}, {y, scratch}, [=](Recorder& rec, const StageArgs& args) {
+        const uint32_t count = row_count(rows, args.bucket);
+        return record_attention(rec, args.tuning.attention,
+                                {.q = args.value(q).begin,
+                                 .rows = count,
+                                 .op = op,
+                                 .cache = *args.cache,
+                                 .step = args.step,
+                                 .scratch = args.value(scratch).begin,
+                                 .y = args.value(y).begin,
+                                 .format = activation_format(reader, count)});
+    });
+}
+
+Status Lowering::single(const Node& node) {
+    if (find_entry(node.op) == nullptr) return fail("op {} has no Vulkan kernel", node.op.name());
+    SingleOp stage{.op = node.op, .inputs = {}, .type = program_.value(node.output).type, .y = tensor(node.output)};
+    std::vector<ValueIndex> reads;
+    for (ValueId id : node.inputs) {
+        SingleOp::Input input{.value = program_.value(id)};
+        if (input.value.kind == graph::Value::Kind::weight) input.weight = weight({id});
+        if (input.value.kind == graph::Value::Kind::computed) reads.push_back(input.made = tensor(id));
+        stage.inputs.push_back(std::move(input));
+    }
+    emit(std::string(node.op.name()), std::move(reads), {stage.y},
+         [=](Recorder& rec, const StageArgs& args) -> Status { return stage.record(rec, args); });
+    return Ok{};
+}
+
+Status Lowering::lower_node(NodeIndex n) {
+    if (done_.contains(n)) return Ok{};
+    const Node& node = program_.nodes[n];
+    const auto begins = [n](const auto& list, auto... members) {
+        return std::find_if(list.begin(), list.end(),
+                            [&](const auto& match) { return ((match.*members == n) || ...); });
+    };
+    if (auto found = begins(patterns_.residuals, &Residual::add); found != patterns_.residuals.end()) {
+        residual(*found);
+    } else if (auto inner = std::find_if(patterns_.residuals.begin(), patterns_.residuals.end(),
+                                         [n](const Residual& match) { return match.post_norm == n; });
+               inner != patterns_.residuals.end()) {
+        return Ok{};  // the Residual does it
+    } else if (std::find(patterns_.norms.begin(), patterns_.norms.end(), n) != patterns_.norms.end()) {
+        norm(n);
+    } else if (auto inputs = begins(patterns_.attention, &AttentionInputs::q, &AttentionInputs::k, &AttentionInputs::v);
+               inputs != patterns_.attention.end()) {
+        attention_inputs(*inputs);
+    } else if (begins(patterns_.attention, &AttentionInputs::attention) != patterns_.attention.end()) {
+        attention(n);
+    } else if (auto glu = begins(patterns_.gated, &GatedProduct::gate, &GatedProduct::up);
+               glu != patterns_.gated.end()) {
+        gated(*glu);
+    } else if (!options_.exact && is_product(program_, node)) {
+        product(n);
+    } else {
+        return single(node);
+    }
+    return Ok{};
+}
+
+// Stages between two products prefetch the second one's matrix, each on from where the one before ended.
+void Lowering::plan_prefetches() {
+    size_t first = 0;
+    for (size_t s = 0; s < staged_.stages.size(); ++s) {
+        const Stage& product = staged_.stages[s];
+        if (product.matrix == kNone) continue;
+        const StageWeight& matrix = staged_.weights[static_cast<size_t>(product.matrix)];
+        const uint64_t whole = plane_bytes(matrix.dtype, int64_t{matrix.rows} * matrix.cols)[Planes::quants];
+        uint64_t at = 0;
+        for (size_t between = first; between < s && at < whole; ++between) {
+            const uint64_t size = std::min<uint64_t>(options_.tuning.prefetch_bytes, whole - at);
+            staged_.stages[between].prefetch = {product.matrix, at, size};
+            at += size;
+        }
+        first = s + 1;
+    }
+}
+
+Result<StagedProgram> Lowering::run() {
+    for (NodeIndex n = 0; n < program_.nodes.size(); ++n) TRY(lower_node(n));
+    for (const graph::NamedResult& result : program_.results) staged_.results.push_back(tensor(result.value));
+    plan_prefetches();
+    return std::move(staged_);
+}
+
+}  // namespace
+
+Result<StagedProgram> lower(const graph::Program& program, const LoweringOptions& options) {
+    return Lowering(program, options).run();
+}
+
+}  // namespace tandem::vulkan

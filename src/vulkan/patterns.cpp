@@ -1,0 +1,202 @@
+#include "vulkan/patterns.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tandem::vulkan {
+
+namespace {
+
+using graph::Node;
+using graph::Program;
+using graph::ValueId;
+
+const graph::TensorType& weight_type(const Program& program, const Node& linear) {
+    return program.value(linear.inputs[0]).type;
+}
+
+class Finder {
+  public:
+    Finder(const Program& program, const Uses& uses) : program_(program), uses_(uses) {}
+
+    Patterns find() {
+        for (NodeIndex n = 0; n < program_.nodes.size(); ++n) {
+            const Node& node = program_.nodes[n];
+            if (node.op.as<op::Add>() != nullptr) {
+                if (auto found = residual(n)) patterns_.residuals.push_back(*found);
+            } else if (node.op.as<op::Glu>() != nullptr) {
+                if (auto found = gated(n)) patterns_.gated.push_back(*found);
+            } else if (node.op.as<op::Attention>() != nullptr) {
+                if (auto found = attention(n)) patterns_.attention.push_back(*found);
+            }
+        }
+        std::set<NodeIndex> taken;
+        for (const Residual& residual : patterns_.residuals) {
+            if (residual.norm) taken.insert(*residual.norm);
+            if (residual.post_norm) taken.insert(*residual.post_norm);
+        }
+        for (NodeIndex n = 0; n < program_.nodes.size(); ++n) {
+            if (feeds_products(n) && !taken.contains(n)) patterns_.norms.push_back(n);
+        }
+        return std::move(patterns_);
+    }
+
+  private:
+    NodeIndex index(ValueId id) const { return *uses_.maker_index(id); }
+
+    // A norm of whole rows that only products read, all of weights that want the same activations.
+    bool feeds_products(NodeIndex n) const {
+        const Node& node = program_.nodes[n];
+        return node.op.as<op::RmsNorm>() != nullptr &&
+               program_.value(node.inputs[1]).type.cols() == program_.value(node.output).type.cols() &&
+               only_products_read(node.output);
+    }
+
+    bool only_products_read(ValueId id) const {
+        const std::vector<NodeIndex>& users = uses_.users(id);
+        const auto plain = [&](NodeIndex user) { return is_plain(weight_type(program_, program_.nodes[user]).dtype); };
+        return !users.empty() && !uses_.is_result(id) && std::all_of(users.begin(), users.end(), [&](NodeIndex user) {
+            return is_product(program_, program_.nodes[user]) && plain(user) == plain(users.front());
+        });
+    }
+
+    std::optional<Residual> residual(NodeIndex add) const {
+        const Node& node = program_.nodes[add];
+        for (const size_t side : {size_t{1}, size_t{0}}) {
+            ValueId delta = node.inputs[side];
+            Residual found{.add = add, .x = node.inputs[1 - side], .linear = 0, .post_norm = {}, .norm = {}};
+            if (uses_.only<op::RmsNorm>(delta) != nullptr) {
+                const Node& norm = *uses_.maker(delta);
+                if (program_.value(norm.inputs[1]).type.cols() != program_.value(delta).type.cols()) continue;
+                found.post_norm = index(delta);
+                delta = norm.inputs[0];
+            }
+            const Node* linear = uses_.only<op::Linear>(delta);
+            if (linear == nullptr || !is_product(program_, *linear)) continue;
+            if (program_.value(delta).type.cols() % 32 != 0) continue;
+            found.linear = index(delta);
+            for (NodeIndex user : uses_.users(node.output)) {
+                if (feeds_products(user)) found.norm = user;
+            }
+            return found;
+        }
+        return {};
+    }
+
+    // Two products of the same input and type, so that one matrix holds both.
+    bool mergeable(const Node& a, const Node& b) const {
+        return is_product(program_, a) && is_product(program_, b) && a.inputs[1] == b.inputs[1] &&
+               a.inputs.size() == b.inputs.size() && weight_type(program_, a).dtype == weight_type(program_, b).dtype;
+    }
+
+    std::optional<GatedProduct> gated(NodeIndex glu) const {
+        const Node& node = program_.nodes[glu];
+        const Node* gate = uses_.only<op::Linear>(node.inputs[0]);
+        const Node* up = uses_.only<op::Linear>(node.inputs[1]);
+        if (gate == nullptr || up == nullptr || !mergeable(*gate, *up) || !only_products_read(node.output)) return {};
+        const Node& reader = program_.nodes[uses_.users(node.output).front()];
+        if (is_plain(weight_type(program_, *gate).dtype) != is_plain(weight_type(program_, reader).dtype)) return {};
+        return GatedProduct{.gate = index(gate->output), .up = index(up->output), .glu = glu};
+    }
+
+    struct Head {
+        NodeIndex linear;
+        std::optional<NodeIndex> norm;
+        NodeIndex rope;
+    };
+    // rope([norm](linear(...)))
+    std::optional<Head> head(ValueId id) const {
+        const Node* rope = uses_.only<op::Rope>(id);
+        if (rope == nullptr) return {};
+        Head found{.linear = 0, .norm = {}, .rope = index(id)};
+        ValueId inner = rope->inputs[0];
+        if (const Node* norm = uses_.only<op::RmsNorm>(inner)) {
+            if (program_.value(norm->inputs[1]).type.cols() != rope->op.as<op::Rope>()->head_dim) return {};
+            found.norm = index(inner);
+            inner = norm->inputs[0];
+        }
+        if (uses_.only<op::Linear>(inner) == nullptr) return {};
+        found.linear = index(inner);
+        return found;
+    }
+
+    bool same_rope(NodeIndex a, NodeIndex b) const {
+        const op::Rope& x = *program_.nodes[a].op.as<op::Rope>();
+        const op::Rope& y = *program_.nodes[b].op.as<op::Rope>();
+        return x.head_dim == y.head_dim && x.layout == y.layout && x.magnitude == y.magnitude &&
+               x.inv_freq == y.inv_freq;
+    }
+
+    std::optional<AttentionInputs> attention(NodeIndex n) const {
+        const Node& node = program_.nodes[n];
+        const Node* write = uses_.only<op::KvWrite>(node.inputs[1]);
+        if (write == nullptr || !only_products_read(node.output)) return {};
+        const auto q = head(node.inputs[0]);
+        const auto k = head(write->inputs[0]);
+        const Node* v = uses_.only<op::Linear>(write->inputs[1]);
+        if (!q || !k || v == nullptr || q->norm.has_value() != k->norm.has_value()) return {};
+        const Node& q_linear = program_.nodes[q->linear];
+        if (!mergeable(q_linear, program_.nodes[k->linear]) || !mergeable(q_linear, *v)) return {};
+        if (!same_rope(q->rope, k->rope)) return {};
+        if (q->norm &&
+            program_.nodes[*q->norm].op.as<op::RmsNorm>()->eps != program_.nodes[*k->norm].op.as<op::RmsNorm>()->eps) {
+            return {};
+        }
+        return AttentionInputs{.q = q->linear,
+                               .k = k->linear,
+                               .v = index(v->output),
+                               .q_norm = q->norm,
+                               .k_norm = k->norm,
+                               .q_rope = q->rope,
+                               .k_rope = k->rope,
+                               .write = index(write->output),
+                               .attention = n};
+    }
+
+    const Program& program_;
+    const Uses& uses_;
+    Patterns patterns_;
+};
+
+}  // namespace
+
+Uses::Uses(const Program& program)
+    : program_(program),
+      maker_(program.values.size()),
+      users_(program.values.size()),
+      result_(program.values.size(), false) {
+    for (NodeIndex n = 0; n < program.nodes.size(); ++n) {
+        maker_[static_cast<size_t>(program.nodes[n].output)] = n;
+        for (ValueId input : program.nodes[n].inputs) users_[static_cast<size_t>(input)].push_back(n);
+    }
+    for (const graph::NamedResult& result : program.results) result_[static_cast<size_t>(result.value)] = true;
+}
+
+std::optional<NodeIndex> Uses::maker_index(ValueId id) const {
+    return maker_[static_cast<size_t>(id)];
+}
+
+const Node* Uses::maker(ValueId id) const {
+    const auto index = maker_index(id);
+    return index ? &program_.nodes[*index] : nullptr;
+}
+
+bool Uses::single(ValueId id) const {
+    return users(id).size() == 1 && !is_result(id);
+}
+
+bool is_plain(DType dtype) {
+    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+bool is_product(const Program& program, const Node& node) {
+    if (node.op.as<op::Linear>() == nullptr) return false;
+    const graph::TensorType& weight = weight_type(program, node);
+    return weight.dtype != DType::f32 && weight.cols() % 32 == 0;
+}
+
+Patterns find_patterns(const Program& program, const Uses& uses) {
+    return Finder(program, uses).find();
+}
+
+}  // namespace tandem::vulkan

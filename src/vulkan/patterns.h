@@ -1,0 +1,76 @@
+// Patterns: the groups of a Program's nodes that the GPU runs as one stage or as neighbours that share a layout.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/ops.h"
+#include "graph/program.h"
+
+namespace tandem::vulkan {
+
+using NodeIndex = size_t;
+
+// Who makes and who reads each value.
+class Uses {
+  public:
+    explicit Uses(const graph::Program& program);
+
+    // Null for inputs and weights.
+    const graph::Node* maker(graph::ValueId id) const;
+    std::optional<NodeIndex> maker_index(graph::ValueId id) const;
+    const std::vector<NodeIndex>& users(graph::ValueId id) const { return users_[static_cast<size_t>(id)]; }
+    // Read by one node only, once, and not wanted outside.
+    bool single(graph::ValueId id) const;
+    bool is_result(graph::ValueId id) const { return result_[static_cast<size_t>(id)]; }
+
+    // The op of the value's maker, if the maker is of that kind and the value has no other user.
+    template <typename T>
+    const graph::Node* only(graph::ValueId id) const {
+        const graph::Node* node = maker(id);
+        return node != nullptr && node->op.as<T>() != nullptr && single(id) ? node : nullptr;
+    }
+
+  private:
+    const graph::Program& program_;
+    std::vector<std::optional<NodeIndex>> maker_;
+    std::vector<std::vector<NodeIndex>> users_;
+    std::vector<bool> result_;
+};
+
+// A Linear whose weight is not f32 and whose rows are whole blocks: its input is read as Activations.
+bool is_product(const graph::Program& program, const graph::Node& node);
+// Weights that are not quantised: even a single row is multiplied in f16.
+bool is_plain(DType dtype);
+
+// x + [norm](linear(...)), and the norm before the next products where there is one.
+struct Residual {
+    NodeIndex add;
+    graph::ValueId x;
+    NodeIndex linear;
+    std::optional<NodeIndex> post_norm;
+    std::optional<NodeIndex> norm;
+};
+
+// activation(linear(gate, x)) * linear(up, x), read by products alone
+struct GatedProduct {
+    NodeIndex gate, up, glu;
+};
+
+// Everything from the products of q, k and v to an attention that only products read; the three products are one.
+struct AttentionInputs {
+    NodeIndex q, k, v;
+    std::optional<NodeIndex> q_norm, k_norm;
+    NodeIndex q_rope, k_rope, write, attention;
+};
+
+struct Patterns {
+    std::vector<Residual> residuals;
+    std::vector<NodeIndex> norms;  // that only products read, and that are in no Residual
+    std::vector<GatedProduct> gated;
+    std::vector<AttentionInputs> attention;
+};
+
+Patterns find_patterns(const graph::Program& program, const Uses& uses);
+
+}  // namespace tandem::vulkan

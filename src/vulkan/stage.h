@@ -1,0 +1,88 @@
+// Stages: a Program as the GPU runs it, fused ops over values that lie in one arena.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "vulkan/activations.h"
+#include "vulkan/cache.h"
+#include "vulkan/recorder.h"
+#include "vulkan/step_state.h"
+#include "vulkan/tuning.h"
+#include "vulkan/weights.h"
+
+namespace tandem::vulkan {
+
+// The rows a command buffer is recorded for.
+struct Bucket {
+    graph::Extents extents;
+    bool one_row_each = false;  // every sequence brings a single row
+
+    // The tokens drawn are all that the next step needs.
+    bool can_repeat() const { return one_row_each && extents.outputs == extents.tokens; }
+
+    auto key() const { return std::tuple(extents.tokens, extents.outputs, one_row_each); }
+};
+
+using ValueIndex = int;
+using WeightIndex = int;
+inline constexpr int kNone = -1;
+
+// Something that stages make and read.
+struct StageValue {
+    graph::Dim rows;
+    uint32_t cols = 0;
+    // Bytes that `rows` rows take. Not monotonic: few rows may be kept in several partial sums.
+    std::function<uint64_t(uint32_t rows)> size_bytes;
+    bool zeroed = false;  // begins as zeros and keeps its bytes from step to step
+};
+
+// Matrices of one type laid one after another, or a single vector.
+struct StageWeight {
+    std::vector<std::string> names;
+    DType dtype = DType::f32;
+    uint32_t rows = 0;
+    uint32_t cols = 0;
+};
+
+// What recording a stage is given.
+struct StageArgs {
+    const Bucket& bucket;
+    const StepState::Addresses& step;
+    const DeviceCache* cache = nullptr;
+    const Capabilities& capabilities;
+    const Tuning& tuning;
+    std::function<Access(ValueIndex)> value;  // with the bytes of this bucket
+    std::function<DeviceWeight(WeightIndex)> weight;
+    // Numbers that a stage itself carries, put on the device once.
+    std::function<Result<VkDeviceAddress>(std::span<const std::byte>)> constant;
+};
+
+struct Stage {
+    std::string name;  // for reports of where the time goes
+    std::vector<ValueIndex> reads;
+    std::vector<ValueIndex> writes;
+    std::function<Status(Recorder&, const StageArgs&)> record;
+    WeightIndex matrix = kNone;  // that it reads whole
+    uint64_t weight_bytes = 0;   // of the matrix
+
+    // Of the next product's matrix, the part that is worth bringing into the cache during this stage.
+    struct Prefetch {
+        WeightIndex matrix = kNone;
+        uint64_t first_byte = 0;
+        uint64_t size_bytes = 0;
+    };
+    Prefetch prefetch = {};
+};
+
+struct StagedProgram {
+    std::vector<StageValue> values;
+    std::vector<StageWeight> weights;
+    std::vector<Stage> stages;
+    std::vector<ValueIndex> results;  // of the Program, in its order
+};
+
+}  // namespace tandem::vulkan

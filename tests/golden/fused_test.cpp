@@ -1,0 +1,134 @@
+// The fused stages of the Vulkan backend, over every golden model in f16 and in Q8_0: logits as the CPU's reference has
+// them for the same weights, within what f16 and int8 activations round.
+#ifdef TANDEM_VULKAN
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cpu/backend.h"
+#include "golden/model_files.h"
+#include "golden/run_program.h"
+#include "models/export.h"
+#include "vulkan/backend.h"
+
+namespace tandem::golden {
+namespace {
+
+constexpr int kTokens = 40;
+
+// f16 has 11 bits: a product of rounded activations is off by 2^-12 of its terms' size, and so is an f16 cache. A few
+// layers add up to no more than sixteen times that.
+constexpr double kF16Tolerance = 16 * 0x1p-12;
+// int8 rounds to half of 1/127 of the largest of 32, about 1/9 of that as a standard deviation; errors of many terms
+// mostly cancel, though less in models as narrow as these.
+constexpr double kInt8Tolerance = 0.06;
+
+device::Backend& vulkan_device() {
+    static const std::unique_ptr<device::Backend> opened = vulkan::make_backend({.validation = true}).value();
+    return *opened;
+}
+
+device::Backend& reference() {
+    static const std::unique_ptr<device::Backend> opened = cpu::make_backend({.threads = 1, .reference = true}).value();
+    return *opened;
+}
+
+std::vector<int32_t> some_tokens(int vocab) {
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < kTokens; ++i) tokens.push_back((i * 37 + 11) % vocab);
+    return tokens;
+}
+
+std::vector<float> logits_of(device::Backend& device, const models::Model& model, DType kv_dtype, size_t chunk) {
+    const std::vector<int32_t> tokens = some_tokens(static_cast<int>(model.vocab));
+    auto sequence = Sequence::start(device, model, kTokens, kv_dtype);
+    EXPECT_TRUE(sequence) << sequence.error().message;
+    std::vector<float> logits;
+    for (size_t at = 0; at < tokens.size(); at += chunk) {
+        auto rows = sequence->feed(std::span(tokens).subspan(at, std::min(chunk, tokens.size() - at)));
+        EXPECT_TRUE(rows) << rows.error().message;
+        logits.insert(logits.end(), rows->begin(), rows->end());
+    }
+    return logits;
+}
+
+double relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
+    EXPECT_EQ(actual.size(), expected.size());
+    double largest = 0;
+    double difference = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+        largest = std::max(largest, std::abs(double{expected[i]}));
+        const double error = std::abs(double{actual[i]} - double{expected[i]});
+        difference = std::max(difference, std::isnan(error) ? INFINITY : error);
+    }
+    return difference / largest;
+}
+
+// A golden model, rewritten with weights of another type.
+struct Rewritten {
+    TempDir dir;
+    std::optional<format::Checkpoint> checkpoint;
+    models::Model model;
+};
+
+std::unique_ptr<Rewritten> rewrite(const std::string& name, DType type) {
+    ThreadPool threads(2);
+    auto rewritten = std::make_unique<Rewritten>();
+    const std::filesystem::path path = rewritten->dir.path() / "model.gguf";
+    const auto original = format::Checkpoint::open(golden_dir(name)).value();
+    EXPECT_TRUE(models::export_gguf(original, path, {.type = type, .threads = &threads}));
+    rewritten->checkpoint.emplace(format::Checkpoint::open(path).value());
+    rewritten->model = models::load(*rewritten->checkpoint).value();
+    return rewritten;
+}
+
+class FusedModel : public testing::TestWithParam<std::string> {
+  protected:
+    void expect_agreement(DType type, size_t chunk, double tolerance) {
+        const auto rewritten = rewrite(GetParam(), type);
+        const auto expected = logits_of(reference(), rewritten->model, DType::f32, kTokens);
+        const auto actual = logits_of(vulkan_device(), rewritten->model, DType::f16, chunk);
+        const double error = relative_error(actual, expected);
+        RecordProperty("relative_error", std::to_string(error));
+        EXPECT_LT(error, tolerance) << name(type) << " in chunks of " << chunk;
+    }
+};
+
+TEST_P(FusedModel, InF16) {
+    expect_agreement(DType::f16, kTokens, kF16Tolerance);
+    expect_agreement(DType::f16, 1, kF16Tolerance);
+}
+
+TEST_P(FusedModel, InQ8_0) {
+    expect_agreement(DType::q8_0, kTokens, kF16Tolerance);
+    expect_agreement(DType::q8_0, 1, kInt8Tolerance);
+}
+
+TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
+    const auto rewritten = rewrite(GetParam(), DType::q8_0);
+    const std::vector<int32_t> prompt = {3, 5, 7, 11};
+    auto apart = Sequence::start(vulkan_device(), rewritten->model, kTokens, DType::f16).value();
+    auto together = Sequence::start(vulkan_device(), rewritten->model, kTokens, DType::f16).value();
+    ASSERT_TRUE(apart.feed(prompt) && together.feed(prompt));
+    std::vector<int32_t> expected;
+    for (int i = 0; i < 9; ++i) expected.push_back(apart.draw(apart.next(), 1).value().front());
+    std::vector<int32_t> drawn = together.draw(together.next(), 5).value();
+    ASSERT_EQ(drawn.size(), 5U);
+    const std::vector<int32_t> rest = together.draw(drawn.back(), 4).value();
+    drawn.insert(drawn.end(), rest.begin(), rest.end());
+    EXPECT_EQ(drawn, expected);
+    EXPECT_FALSE(together.draw(1, together.max_steps() + 1)) << "more steps than the device takes";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FusedModel,
+                         testing::Values("gemma3", "gemma3-linear-rope", "llama", "llama3-rope", "mistral", "qwen2",
+                                         "qwen3", "gemma3-softcap", "llama-bias", "qwen3-bias-yarn"),
+                         [](const testing::TestParamInfo<std::string>& test) {
+                             std::string name = test.param;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
+
+}  // namespace
+}  // namespace tandem::golden
+#endif
