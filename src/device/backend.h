@@ -58,6 +58,14 @@ struct CompileOptions {
     std::vector<std::string> results;  // of the Program, those that are wanted: nothing else is computed
 };
 
+// What a part of a step took on the device, summed over all parts of that name.
+struct StageTime {
+    std::string name;
+    int count = 0;
+    double seconds = 0;
+    uint64_t weight_bytes = 0;  // that it reads
+};
+
 // A Program made ready for one device. One step at a time.
 class Executable {
   public:
@@ -66,12 +74,19 @@ class Executable {
     Executable& operator=(const Executable&) = delete;
     virtual ~Executable() = default;
 
+    // The most Batch::steps.
+    virtual int max_steps() const { return 1; }
+
     // Starts a step; `batch` and what it points to must stay until wait() returns.
     virtual Status submit(const Batch& batch) = 0;
     virtual Status wait() = 0;
 
-    // After wait(): the bytes of results[index] of the CompileOptions, until the next submit.
+    // After wait(): the bytes of results[index] of the CompileOptions, until the next submit. Of a batch of several
+    // steps "next" holds the tokens of all, step after step, and other results are those of the last.
     virtual std::span<const std::byte> result(size_t index) const = 0;
+
+    // Runs a step with a clock read after each of its parts, which slows it down a little. Empty where there is none.
+    virtual Result<std::vector<StageTime>> profile(const Batch& /*batch*/) { return std::vector<StageTime>(); }
 };
 
 class Backend {

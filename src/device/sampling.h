@@ -20,6 +20,11 @@ struct SamplingParams {
     float frequency_penalty = 0.0F;   // subtracted once for each time a token was seen
     uint64_t seed = 0;
     std::vector<std::pair<int32_t, float>> logit_bias = {};  // (token, what is added to its logit)
+
+    // Whether the tokens so far matter.
+    bool penalizes() const {
+        return repetition_penalty != 1.0F || presence_penalty != 0.0F || frequency_penalty != 0.0F;
+    }
 };
 
 // One row's sampling in a step.

@@ -40,8 +40,8 @@ Status check_rows(const Batch& batch, const StepLimits& limits) {
 }
 
 // Only blocks that are read or written are looked at: those that a window has left may be gone.
-Status check_blocks(const SequenceRows& sequence, const StepLimits& limits) {
-    const int64_t end = int64_t{sequence.past} + sequence.rows;
+Status check_blocks(const SequenceRows& sequence, int32_t steps, const StepLimits& limits) {
+    const int64_t end = int64_t{sequence.past} + sequence.rows + steps - 1;
     for (size_t g = 0; g < limits.groups.size(); ++g) {
         const StepLimits::Group& group = limits.groups[g];
         if (!group.used) continue;
@@ -70,7 +70,7 @@ Status check_sequences(const Batch& batch, const StepLimits& limits) {
             if (position - sequence.past != r)
                 return fail("row {} is at position {}, not {}", row + r, position, int64_t{sequence.past} + r);
         }
-        TRY(check_blocks(sequence, limits));
+        TRY(check_blocks(sequence, batch.steps, limits));
         row += sequence.rows;
     }
     if (row != static_cast<int64_t>(batch.tokens.size()))
@@ -82,6 +82,27 @@ Status check_sampling(const Batch& batch) {
     if (batch.sampling.size() != batch.output_rows.size())
         return fail("{} output rows have {} sampling parameters", batch.output_rows.size(), batch.sampling.size());
     for (const SamplingRow& row : batch.sampling) CHECK(row.params != nullptr);
+    return Ok{};
+}
+
+// Nothing but the drawn tokens may change from step to step.
+Status check_steps(const Batch& batch, const StepLimits& limits) {
+    if (batch.steps < 1 || batch.steps > limits.steps)
+        return fail("{} steps in one batch, but the device takes 1 to {}", batch.steps, limits.steps);
+    if (batch.steps == 1) return Ok{};
+    if (!limits.samples || batch.output_rows.size() != batch.tokens.size())
+        return fail("several steps in one batch need a token drawn for each of the {} rows", batch.tokens.size());
+    for (size_t row = 0; row < batch.output_rows.size(); ++row) {
+        if (batch.output_rows[row] != static_cast<int32_t>(row))
+            return fail("several steps in one batch need outputs in the order of rows, but output {} is row {}", row,
+                        batch.output_rows[row]);
+        if (batch.sampling[row].params->penalizes())
+            return fail("several steps in one batch cannot count the tokens they draw, as penalties need");
+    }
+    for (const SequenceRows& sequence : batch.sequences) {
+        if (sequence.rows != 1)
+            return fail("several steps in one batch need one row for each sequence, not {}", sequence.rows);
+    }
     return Ok{};
 }
 
@@ -114,7 +135,7 @@ Status check_step(const Batch& batch, const StepLimits& limits) {
     TRY(check_rows(batch, limits));
     if (limits.attends) TRY(check_sequences(batch, limits));
     if (limits.samples) TRY(check_sampling(batch));
-    return Ok{};
+    return check_steps(batch, limits);
 }
 
 }  // namespace tandem::device

@@ -17,6 +17,7 @@ struct StepLimits {
     int64_t vocab = std::numeric_limits<int64_t>::max();  // of the table that token ids index
     bool samples = false;
     bool attends = false;  // uses the cache
+    int steps = 1;         // the most that one batch may ask for
 
     struct Group {
         bool used = false;

@@ -22,6 +22,14 @@ bool ends_sequence(const text::Tokenizer& tokenizer, TokenId token) {
     return std::find(stops.begin(), stops.end(), token) != stops.end();
 }
 
+// A device may draw several tokens before it reports: as many as pass in a moment that no reader or Ctrl-C notices.
+constexpr double kMomentSeconds = 0.03;
+constexpr double kMostTokens = 16;
+
+int tokens_at_once(double seconds_each) {
+    return static_cast<int>(std::clamp(kMomentSeconds / std::max(seconds_each, 1e-9), 1.0, kMostTokens));
+}
+
 }  // namespace
 
 double Generation::generate_rate() const {
@@ -41,26 +49,35 @@ Result<Generation> generate(Session& session, const text::Tokenizer& tokenizer, 
     };
 
     std::vector<TokenId> sequence = request.prompt;
+    // Takes the token into the text; false when it is the last, or past it.
+    const auto take = [&](TokenId token) {
+        if (!request.ignore_end && ends_sequence(tokenizer, token)) return false;
+        sequence.push_back(token);
+        result.tokens.push_back(token);
+        deliver(matcher.push(detokenizer.push(token)));
+        if (matcher.stopped()) return false;
+        const bool enough = request.max_tokens > 0 && std::ssize(result.tokens) >= request.max_tokens;
+        if (enough || std::ssize(sequence) > session.context()) result.reason = FinishReason::length;
+        return result.reason != FinishReason::length;
+    };
+
     const auto begin = Clock::now();
     std::optional<Clock::time_point> first_token;
-    for (;;) {
+    int at_once = 1;
+    for (bool more = true; more;) {
         const device::SamplingRow row{.params = &request.sampling, .history = sequence, .draw = result.tokens.size()};
-        const std::optional<TokenId> next = TRY(session.advance(sequence, row, request.cancelled));
-        if (!first_token) first_token = Clock::now();
-        if (!next) {
+        const auto asked = Clock::now();
+        const std::vector<TokenId> drawn = TRY(session.advance_by(at_once, sequence, row, request.cancelled));
+        if (!first_token) {
+            first_token = Clock::now();
+        } else if (!drawn.empty()) {
+            at_once = tokens_at_once(seconds_between(asked, Clock::now()) / static_cast<double>(drawn.size()));
+        }
+        if (drawn.empty()) {
             result.reason = FinishReason::cancelled;
             break;
         }
-        if (!request.ignore_end && ends_sequence(tokenizer, *next)) break;
-        sequence.push_back(*next);
-        result.tokens.push_back(*next);
-        deliver(matcher.push(detokenizer.push(*next)));
-        if (matcher.stopped()) break;
-        const bool enough = request.max_tokens > 0 && std::ssize(result.tokens) >= request.max_tokens;
-        if (enough || std::ssize(sequence) > session.context()) {
-            result.reason = FinishReason::length;
-            break;
-        }
+        for (size_t i = 0; more && i < drawn.size(); ++i) more = take(drawn[i]);
     }
     deliver(matcher.push(detokenizer.finish()));
     deliver(matcher.finish());

@@ -81,26 +81,39 @@ void Session::fill_batch(std::span<const TokenId> tokens, int past) {
 
 Result<std::optional<TokenId>> Session::advance(std::span<const TokenId> tokens, const device::SamplingRow& sampling,
                                                 const std::atomic<bool>* cancelled) {
+    const std::vector<TokenId> drawn = TRY(advance_by(1, tokens, sampling, cancelled));
+    return drawn.empty() ? std::optional<TokenId>() : drawn.front();
+}
+
+Result<std::vector<TokenId>> Session::advance_by(int most, std::span<const TokenId> tokens,
+                                                 const device::SamplingRow& sampling,
+                                                 const std::atomic<bool>* cancelled) {
     TRY(check_fits(tokens));
     device::Executable* const sampler = TRY(executable(sampler_, "next", {.tokens = chunk_, .outputs = 1}));
     const int total = static_cast<int>(tokens.size());
     for (int past = cached_tokens(tokens); past < total;) {
-        if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return std::optional<TokenId>();
+        if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return std::vector<TokenId>();
         const auto piece =
             tokens.subspan(static_cast<size_t>(past), static_cast<size_t>(std::min(chunk_, total - past)));
         const bool last = past + static_cast<int>(piece.size()) == total;
         fill_batch(piece, past);
         batch_.output_rows.clear();
         batch_.sampling.clear();
+        batch_.steps = 1;
         if (last) {
             batch_.output_rows.push_back(static_cast<int32_t>(piece.size()) - 1);
             batch_.sampling.push_back(sampling);
+            if (piece.size() == 1 && !sampling.params->penalizes()) {
+                batch_.steps = std::clamp(most, 1, std::min(sampler->max_steps(), context_ - past));
+            }
         }
         TRY(device::run(*sampler, batch_));
         held_.insert(held_.end(), piece.begin(), piece.end());
         past += static_cast<int>(piece.size());
     }
-    return std::optional<TokenId>(device::result_as<int32_t>(*sampler, 0)[0]);
+    const auto drawn = device::result_as<int32_t>(*sampler, 0);
+    held_.insert(held_.end(), drawn.begin(), drawn.end() - 1);  // all but the last have been run
+    return std::vector<TokenId>(drawn.begin(), drawn.end());
 }
 
 Status Session::score(std::span<const TokenId> tokens,
@@ -115,6 +128,7 @@ Status Session::score(std::span<const TokenId> tokens,
         batch_.output_rows.resize(piece.size());
         std::iota(batch_.output_rows.begin(), batch_.output_rows.end(), 0);
         batch_.sampling.clear();
+        batch_.steps = 1;
         TRY(device::run(*scorer, batch_));
         held_.insert(held_.end(), piece.begin(), piece.end());
 

@@ -41,6 +41,12 @@ class Session {
     Result<std::optional<TokenId>> advance(std::span<const TokenId> tokens, const device::SamplingRow& sampling,
                                            const std::atomic<bool>* cancelled = nullptr);
 
+    // As advance(), but draws up to `most` tokens, each from those before, where the device can go on without the host:
+    // at least one, or none when cancelled. What the caller does not take into its next `tokens` is forgotten.
+    Result<std::vector<TokenId>> advance_by(int most, std::span<const TokenId> tokens,
+                                            const device::SamplingRow& sampling,
+                                            const std::atomic<bool>* cancelled = nullptr);
+
     // Runs `tokens` from the start and gives the logits after each position, in order.
     Status score(std::span<const TokenId> tokens,
                  const std::function<Status(int position, std::span<const float> logits)>& sink);
