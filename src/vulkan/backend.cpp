@@ -28,10 +28,12 @@ device::Description description_of(const DeviceInfo& info) {
 class VulkanBackend final : public device::Backend {
   public:
     VulkanBackend(std::shared_ptr<Device> device, std::unique_ptr<Queue> queue,
-                  std::unique_ptr<PipelineCache> pipelines)
+                  std::unique_ptr<PipelineCache> pipelines, bool exact)
         : device_(std::move(device)),
           queue_(std::move(queue)),
           pipelines_(std::move(pipelines)),
+          tuning_(default_tuning(device_->info())),
+          exact_(exact),
           description_(description_of(device_->info())) {}
 
     const device::Description& describe() const override { return description_; }
@@ -54,6 +56,8 @@ class VulkanBackend final : public device::Backend {
                                 .cache = std::static_pointer_cast<DeviceCache>(std::move(cache)),
                                 .options = options,
                                 .store = store_for(weights),
+                                .tuning = tuning_,
+                                .exact = exact_,
                                 .pipelines = *pipelines_,
                                 .queue = *queue_});
     }
@@ -71,6 +75,8 @@ class VulkanBackend final : public device::Backend {
     std::shared_ptr<Device> device_;
     std::unique_ptr<Queue> queue_;
     std::unique_ptr<PipelineCache> pipelines_;
+    Tuning tuning_;
+    bool exact_;
     std::map<const graph::Weights*, std::weak_ptr<WeightStore>> stores_;
     device::Description description_;
 };
@@ -85,7 +91,7 @@ Result<std::unique_ptr<device::Backend>> make_backend(const Options& options) {
     std::unique_ptr<Queue> queue = TRY(Queue::create(device));
     std::unique_ptr<PipelineCache> pipelines = TRY(PipelineCache::open(device, {}));
     return std::unique_ptr<device::Backend>(
-        std::make_unique<VulkanBackend>(std::move(device), std::move(queue), std::move(pipelines)));
+        std::make_unique<VulkanBackend>(std::move(device), std::move(queue), std::move(pipelines), options.exact));
 }
 
 std::vector<device::Description> list_devices() {

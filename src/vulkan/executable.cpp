@@ -7,33 +7,56 @@
 
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
-#include "vulkan/kernel.h"
+#include "vulkan/kernels/advance.h"
+#include "vulkan/kernels/prefetch.h"
+#include "vulkan/lower.h"
+#include "vulkan/patterns.h"
+#include "vulkan/timestamps.h"
 
 namespace tandem::vulkan {
 
 namespace {
 
-// The rows a command buffer is recorded for: powers of two, at most the limits.
-graph::Extents bucket_of(const device::Batch& batch, const graph::Extents& limits) {
-    const auto round_up = [](size_t count, int64_t limit) {
-        return count == 0 ? 0 : std::min(static_cast<int64_t>(std::bit_ceil(count)), limit);
-    };
-    return {.tokens = round_up(batch.tokens.size(), limits.tokens),
-            .outputs = round_up(batch.output_rows.size(), limits.outputs)};
+// Few rows: powers of two. Many: multiples of this, so that a long prompt pays for little that is not there.
+constexpr int64_t kRowStep = 64;
+
+constexpr int kMaxSteps = 16;  // of one batch
+
+int64_t bucket_rows(int64_t rows, int64_t limit) {
+    if (rows == 0) return 0;
+    const int64_t rounded = rows <= kRowStep ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)))
+                                             : (rows + kRowStep - 1) / kRowStep * kRowStep;
+    return std::min(rounded, limit);
+}
+
+Bucket bucket_of(const device::Batch& batch, const graph::Extents& limits) {
+    return {.extents = {.tokens = bucket_rows(std::ssize(batch.tokens), limits.tokens),
+                        .outputs = bucket_rows(std::ssize(batch.output_rows), limits.outputs)},
+            .one_row_each = std::all_of(batch.sequences.begin(), batch.sequences.end(),
+                                        [](const device::SequenceRows& rows) { return rows.rows == 1; })};
+}
+
+// The most bytes of a value in any bucket within the limits.
+uint64_t most_bytes(const StageValue& value, const graph::Extents& limits) {
+    const int64_t limit = extent(value.rows, limits);
+    uint64_t most = value.size_bytes(static_cast<uint32_t>(limit));
+    for (int64_t rows = 1; rows < limit && rows <= kRowStep; rows *= 2) {
+        most = std::max(most, value.size_bytes(static_cast<uint32_t>(rows)));
+    }
+    return most;
 }
 
 class RecordedProgram final : public device::Executable {
   public:
-    RecordedProgram(const CompileContext& context)
+    explicit RecordedProgram(const CompileContext& context)
         : program_(graph::keep_results(context.program, context.options.results)),
           limits_(context.options.limits),
-          plan_(graph::plan_memory(program_, limits_)),
           step_limits_(device::step_limits(program_, limits_, context.cache.get())),
           cache_(context.cache),
           store_(context.store),
+          tuning_(context.tuning),
           pipelines_(context.pipelines),
           queue_(context.queue),
-          activations_(context.queue.device(), MemoryKind::device, plan_.size_bytes + 1),
           constants_(context.queue.device(), MemoryKind::shared, uint64_t{1} << 16),
           readback_(context.queue.device(), MemoryKind::readback, uint64_t{1} << 16) {}
 
@@ -43,60 +66,65 @@ class RecordedProgram final : public device::Executable {
 
     Status prepare(const CompileContext& context);
 
+    int max_steps() const override { return step_limits_.steps; }
     Status submit(const device::Batch& batch) override;
     Status wait() override { return queue_.wait(submitted_); }
+    Result<std::vector<device::StageTime>> profile(const device::Batch& batch) override;
     std::span<const std::byte> result(size_t index) const override {
         const graph::ValueId id = program_.results[index].value;
-        return {results_[index].mapped, program_.value(id).type.size_bytes(step_)};
+        const size_t times = static_cast<int>(index) == drawn_ ? static_cast<size_t>(steps_) : 1;
+        return {results_[index].mapped, program_.value(id).type.size_bytes(step_) * times};
     }
 
   private:
-    Result<VkCommandBuffer> record(const graph::Extents& bucket);
-    Status record_nodes(Recorder& recorder, const graph::Extents& bucket);
-    Operand operand(graph::ValueId id, const graph::Extents& bucket) const;
-    VkDeviceAddress input_address(std::string_view name) const;
+    Status load_weights(const graph::Weights& weights);
+    Status place_values();
+    Result<VkCommandBuffer> record(const Bucket& bucket);
+    Status record_stages(Recorder& recorder, const Bucket& bucket, const std::function<void()>& after_each);
+    // Nobody wants a row of what it makes.
+    bool skipped(const Stage& stage, const Bucket& bucket) const {
+        const graph::Dim rows = staged_.values[static_cast<size_t>(stage.writes.front())].rows;
+        return rows.kind == graph::Dim::Kind::outputs && bucket.extents.outputs == 0;
+    }
+    Buffer value(ValueIndex index, const Bucket& bucket) const;
     Result<VkDeviceAddress> constant(std::span<const std::byte> bytes);
 
     graph::Program program_;
     graph::Extents limits_;
-    graph::MemoryPlan plan_;
     device::StepLimits step_limits_;
     std::shared_ptr<DeviceCache> cache_;
     std::shared_ptr<WeightStore> store_;  // keeps the weights on the device
+    Tuning tuning_;
     PipelineCache& pipelines_;
     Queue& queue_;
-    Arena activations_;
+    StagedProgram staged_;
+    std::unique_ptr<Arena> memory_;
     Arena constants_;
     Arena readback_;
-    Buffer arena_;
+    std::vector<Buffer> values_;  // with the most bytes that each may have
+    std::vector<DeviceWeight> weights_;
     std::vector<Buffer> results_;
-    std::vector<DeviceWeight> weights_;  // per value; of weights
     std::map<std::vector<std::byte>, VkDeviceAddress> constant_addresses_;
     std::unique_ptr<StepState> state_;
-    std::map<std::pair<int64_t, int64_t>, VkCommandBuffer> recorded_;
+    std::map<std::tuple<int64_t, int64_t, bool>, VkCommandBuffer> recorded_;
+    int drawn_ = kNone;    // which result is the tokens drawn, if it is wanted
     graph::Extents step_;  // of the step under way
+    int steps_ = 1;
     uint64_t submitted_ = 0;
 };
 
 Status RecordedProgram::prepare(const CompileContext& context) {
-    weights_.resize(program_.values.size());
-    for (const graph::Node& node : program_.nodes) {
-        if (find_entry(node.op) == nullptr) return fail("op {} has no Vulkan kernel", node.op.name());
-        for (graph::ValueId id : node.inputs) {
-            const graph::Value& value = program_.value(id);
-            if (value.kind != graph::Value::Kind::weight) continue;
-            const graph::WeightView* view = context.weights.find(value.name);
-            if (view == nullptr) return fail("weight '{}' is missing", value.name);
-            if (view->dtype != value.type.dtype || view->data.size() != value.type.size_bytes({})) {
-                return fail("weight '{}' is {} with {} bytes, but the Program needs {}", value.name, name(view->dtype),
-                            view->data.size(), to_string(value.type));
-            }
-            weights_[static_cast<size_t>(id)] = TRY(context.store->get(value.name, *view));
-        }
-    }
-    arena_ = TRY(activations_.allocate(plan_.size_bytes));
+    staged_ = TRY(lower(program_, {.cache = cache_.get(), .tuning = tuning_, .exact = context.exact}));
+    TRY(load_weights(context.weights));
+    TRY(place_values());
     for (const graph::NamedResult& result : program_.results) {
-        results_.push_back(TRY(readback_.allocate(program_.value(result.value).type.size_bytes(limits_))));
+        uint64_t size_bytes = program_.value(result.value).type.size_bytes(limits_);
+        if (Uses(program_).maker(result.value)->op.as<op::Sample>() != nullptr) {
+            drawn_ = static_cast<int>(results_.size());
+            step_limits_.steps = kMaxSteps;
+            size_bytes *= kMaxSteps;
+        }
+        results_.push_back(TRY(readback_.allocate(size_bytes)));
     }
     StepLimits limits{.extents = limits_};
     if (cache_) {
@@ -107,32 +135,78 @@ Status RecordedProgram::prepare(const CompileContext& context) {
     return Ok{};
 }
 
-VkDeviceAddress RecordedProgram::input_address(std::string_view name) const {
-    if (name == graph::kTokens) return state_->addresses().tokens;
-    if (name == graph::kPositions) return state_->addresses().positions;
-    CHECK(name == graph::kOutputRows, name);
-    return state_->addresses().output_rows;
+Status RecordedProgram::load_weights(const graph::Weights& weights) {
+    for (const graph::Value& value : program_.values) {
+        if (value.kind != graph::Value::Kind::weight) continue;
+        const graph::WeightView* view = weights.find(value.name);
+        if (view == nullptr) return fail("weight '{}' is missing", value.name);
+        if (view->dtype != value.type.dtype || view->data.size() != value.type.size_bytes({})) {
+            return fail("weight '{}' is {} with {} bytes, but the Program needs {}", value.name, name(view->dtype),
+                        view->data.size(), to_string(value.type));
+        }
+    }
+    for (const StageWeight& weight : staged_.weights) {
+        std::vector<NamedWeight> parts;
+        for (const std::string& part : weight.names) parts.push_back({part, weights.find(part)});
+        weights_.push_back(TRY(store_->get(parts)));
+    }
+    return Ok{};
 }
 
-Operand RecordedProgram::operand(graph::ValueId id, const graph::Extents& bucket) const {
-    const graph::Value& value = program_.value(id);
-    Operand operand{.dtype = value.type.dtype,
-                    .rows = static_cast<uint32_t>(value.type.rows(bucket)),
-                    .cols = static_cast<uint32_t>(extent(value.type.shape.back(), bucket)),
-                    .size_bytes = value.type.size_bytes(bucket)};
-    switch (value.kind) {
-        case graph::Value::Kind::input:
-            operand.address = input_address(value.name);
-            break;
-        case graph::Value::Kind::weight:
-            operand.weight = weights_[static_cast<size_t>(id)];
-            operand.address = operand.weight.planes[Planes::quants];
-            break;
-        case graph::Value::Kind::computed:
-            operand.address = arena_.address + plan_.offset[static_cast<size_t>(id)];
-            break;
+// Values that never live at once share bytes; those that begin as zeros lie apart, since their bytes stay.
+Status RecordedProgram::place_values() {
+    const size_t count = staged_.values.size();
+    std::vector<graph::Lifetime> lifetimes(count);
+    std::vector<size_t> order;  // of the values, by the stage that makes them
+    std::vector<bool> seen(count, false);
+    const auto touch = [&](ValueIndex index, size_t stage) {
+        const auto i = static_cast<size_t>(index);
+        if (!seen[i]) {
+            seen[i] = true;
+            order.push_back(i);
+            lifetimes[i].first = stage;
+        }
+        lifetimes[i].last = stage;
+    };
+    for (size_t s = 0; s < staged_.stages.size(); ++s) {
+        for (ValueIndex index : staged_.stages[s].reads) touch(index, s);
+        for (ValueIndex index : staged_.stages[s].writes) touch(index, s);
     }
-    return operand;
+    for (ValueIndex result : staged_.results) lifetimes[static_cast<size_t>(result)].last = staged_.stages.size();
+    uint64_t zeroed_bytes = 0;
+    std::vector<graph::Lifetime> placed;
+    std::erase_if(order, [&](size_t i) { return staged_.values[i].zeroed; });
+    for (size_t i : order) {
+        lifetimes[i].size_bytes = most_bytes(staged_.values[i], limits_);
+        placed.push_back(lifetimes[i]);
+    }
+    for (const StageValue& value : staged_.values) {
+        if (value.zeroed) zeroed_bytes += most_bytes(value, limits_) + Arena::kAlignment;
+    }
+    const graph::MemoryPlan plan = graph::place(placed);
+    memory_ = std::make_unique<Arena>(queue_.device(), MemoryKind::device,
+                                      plan.size_bytes + zeroed_bytes + Arena::kAlignment);
+    const Buffer shared = TRY(memory_->allocate(std::max<uint64_t>(plan.size_bytes, 1)));
+    values_.resize(count);
+    for (size_t i = 0; i < order.size(); ++i) {
+        values_[order[i]] = {shared.handle, shared.offset + plan.offset[i], placed[i].size_bytes,
+                             shared.address + plan.offset[i], nullptr};
+    }
+    for (size_t i = 0; i < count; ++i) {
+        if (!staged_.values[i].zeroed) continue;
+        values_[i] = TRY(memory_->allocate(most_bytes(staged_.values[i], limits_)));
+        TRY(queue_.fill_zero(values_[i]));
+    }
+    return Ok{};
+}
+
+Buffer RecordedProgram::value(ValueIndex index, const Bucket& bucket) const {
+    Buffer buffer = values_[static_cast<size_t>(index)];
+    const StageValue& value = staged_.values[static_cast<size_t>(index)];
+    if (!value.zeroed) {
+        buffer.size_bytes = value.size_bytes(static_cast<uint32_t>(extent(value.rows, bucket.extents)));
+    }
+    return buffer;
 }
 
 Result<VkDeviceAddress> RecordedProgram::constant(std::span<const std::byte> bytes) {
@@ -144,41 +218,44 @@ Result<VkDeviceAddress> RecordedProgram::constant(std::span<const std::byte> byt
     return buffer.address;
 }
 
-Status RecordedProgram::record_nodes(Recorder& recorder, const graph::Extents& bucket) {
-    const std::function<Result<VkDeviceAddress>(std::span<const std::byte>)> constants =
-        [this](std::span<const std::byte> bytes) { return constant(bytes); };
-    for (const graph::Node& node : program_.nodes) {
-        std::vector<Operand> inputs;
-        for (graph::ValueId id : node.inputs) inputs.push_back(operand(id, bucket));
-        const Operand out = operand(node.output, bucket);
-        const graph::Shape& shape = program_.value(node.output).type.shape;
-        if (extent(shape[0], bucket) == 0 && shape[0].kind == graph::Dim::Kind::outputs)
-            continue;  // nobody wants a row of it
-        TRY(find_entry(node.op)->record(recorder, node.op,
-                                        {.in = inputs,
-                                         .out = out,
-                                         .step = state_->addresses(),
-                                         .cache = cache_.get(),
-                                         .capabilities = queue_.device()->capabilities(),
-                                         .constant = constants}));
+Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket,
+                                      const std::function<void()>& after_each) {
+    const StageArgs args{.bucket = bucket,
+                         .step = state_->addresses(),
+                         .cache = cache_.get(),
+                         .capabilities = queue_.device()->capabilities(),
+                         .tuning = tuning_,
+                         .value = [&](ValueIndex index) { return whole(value(index, bucket)); },
+                         .weight = [&](WeightIndex index) { return weights_[static_cast<size_t>(index)]; },
+                         .constant = [&](std::span<const std::byte> bytes) { return constant(bytes); }};
+    for (const Stage& stage : staged_.stages) {
+        if (skipped(stage, bucket)) continue;
+        TRY(stage.record(recorder, args));
+        if (stage.prefetch.size_bytes > 0 && bucket.extents.tokens == 1) {
+            const DeviceWeight& matrix = weights_[static_cast<size_t>(stage.prefetch.matrix)];
+            TRY(record_prefetch(
+                recorder, {matrix.planes[Planes::quants] + stage.prefetch.first_byte, stage.prefetch.size_bytes}));
+        }
+        if (after_each) after_each();
     }
     return Ok{};
 }
 
-Result<VkCommandBuffer> RecordedProgram::record(const graph::Extents& bucket) {
-    const std::pair key{bucket.tokens, bucket.outputs};
-    if (const auto found = recorded_.find(key); found != recorded_.end()) return found->second;
+Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket) {
+    if (const auto found = recorded_.find(bucket.key()); found != recorded_.end()) return found->second;
     VkCommandBuffer commands = TRY(queue_.allocate());
-    recorded_.emplace(key, commands);
+    recorded_.emplace(bucket.key(), commands);
     TRY(Queue::begin(commands));
     Recorder recorder(pipelines_, commands);
-    TRY(record_nodes(recorder, bucket));
-    for (size_t i = 0; i < program_.results.size(); ++i) {
-        const Operand value = operand(program_.results[i].value, bucket);
-        if (value.size_bytes == 0) continue;
-        const Buffer from{arena_.handle, arena_.offset + (value.address - arena_.address), value.size_bytes,
-                          value.address, nullptr};
-        recorder.copy(from, results_[i], value.size_bytes);
+    TRY(record_stages(recorder, bucket, {}));
+    for (size_t i = 0; i < results_.size(); ++i) {
+        const Buffer from = value(staged_.results[i], bucket);
+        if (from.size_bytes == 0) continue;
+        if (static_cast<int>(i) == drawn_ && bucket.can_repeat()) {
+            TRY(record_advance(recorder, state_->addresses(), whole(from), whole(results_[i])));
+        } else {
+            recorder.copy(from, results_[i], from.size_bytes);
+        }
     }
     recorder.finish();
     TRY(Queue::end(commands));
@@ -187,12 +264,51 @@ Result<VkCommandBuffer> RecordedProgram::record(const graph::Extents& bucket) {
 
 Status RecordedProgram::submit(const device::Batch& batch) {
     TRY(device::check_step(batch, step_limits_));
-    const graph::Extents bucket = bucket_of(batch, limits_);
+    const Bucket bucket = bucket_of(batch, limits_);
     VkCommandBuffer commands = TRY(record(bucket));
     step_ = {.tokens = std::ssize(batch.tokens), .outputs = std::ssize(batch.output_rows)};
-    TRY(state_->write(batch, bucket));
-    submitted_ = TRY(queue_.submit(commands));
+    TRY(state_->write(batch, bucket.extents));
+    steps_ = batch.steps;
+    submitted_ = TRY(queue_.submit(commands, steps_));
     return Ok{};
+}
+
+Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Batch& batch) {
+    TRY(device::check_step(batch, step_limits_));
+    const Bucket bucket = bucket_of(batch, limits_);
+    const auto most = static_cast<uint32_t>(staged_.stages.size()) + 1;
+    const std::unique_ptr<Timestamps> times = TRY(Timestamps::create(queue_.device(), most));
+    VkCommandBuffer commands = TRY(queue_.allocate());
+    recorded_.emplace(std::tuple(int64_t{-1}, int64_t{-1}, false), commands);  // whatever happens, it is freed
+    TRY(Queue::begin(commands));
+    times->reset(commands, 0, most);
+    uint32_t written = 0;
+    const auto stamp = [&] { times->write(commands, written++); };
+    stamp();
+    Recorder recorder(pipelines_, commands);
+    TRY(record_stages(recorder, bucket, stamp));
+    recorder.finish();
+    TRY(Queue::end(commands));
+    TRY(state_->write(batch, bucket.extents));
+    submitted_ = TRY(queue_.submit(commands));
+    TRY(queue_.wait(submitted_));
+    const std::vector<double> at = TRY(times->read(written));
+    std::map<std::string, device::StageTime> by_name;
+    uint32_t next = 0;
+    for (const Stage& stage : staged_.stages) {
+        if (skipped(stage, bucket)) continue;
+        device::StageTime& total = by_name[stage.name];
+        total.name = stage.name;
+        total.count += 1;
+        total.seconds += (at[next + 1] - at[next]) * 1e-9;
+        total.weight_bytes += stage.weight_bytes;
+        ++next;
+    }
+    queue_.free(commands);
+    recorded_.erase(std::tuple(int64_t{-1}, int64_t{-1}, false));
+    std::vector<device::StageTime> result;
+    for (auto& [name, total] : by_name) result.push_back(std::move(total));
+    return result;
 }
 
 }  // namespace

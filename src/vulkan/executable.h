@@ -7,6 +7,7 @@
 #include "vulkan/cache.h"
 #include "vulkan/pipeline.h"
 #include "vulkan/queue.h"
+#include "vulkan/tuning.h"
 #include "vulkan/weights.h"
 
 namespace tandem::vulkan {
@@ -17,6 +18,8 @@ struct CompileContext {
     std::shared_ptr<DeviceCache> cache;
     const device::CompileOptions& options;
     std::shared_ptr<WeightStore> store;
+    const Tuning& tuning;
+    bool exact;  // no fused kernels
     PipelineCache& pipelines;
     Queue& queue;
 };

@@ -1,5 +1,7 @@
 #include "vulkan/queue.h"
 
+#include <vector>
+
 namespace tandem::vulkan {
 
 namespace {
@@ -44,7 +46,8 @@ void Queue::free(VkCommandBuffer commands) {
 }
 
 Status Queue::begin(VkCommandBuffer commands) {
-    const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                         .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
     VK_TRY("recording", vkBeginCommandBuffer(commands, &begin));
     return Ok{};
 }
@@ -54,16 +57,16 @@ Status Queue::end(VkCommandBuffer commands) {
     return Ok{};
 }
 
-Result<uint64_t> Queue::submit(VkCommandBuffer commands) {
-    const VkCommandBufferSubmitInfo buffer{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
-                                           .commandBuffer = commands};
+Result<uint64_t> Queue::submit(VkCommandBuffer commands, int times) {
+    const std::vector<VkCommandBufferSubmitInfo> buffers(
+        static_cast<size_t>(times), {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = commands});
     const VkSemaphoreSubmitInfo signal{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
                                        .semaphore = timeline_,
                                        .value = submitted_ + 1,
                                        .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT};
     const VkSubmitInfo2 submit{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
-                               .commandBufferInfoCount = 1,
-                               .pCommandBufferInfos = &buffer,
+                               .commandBufferInfoCount = static_cast<uint32_t>(buffers.size()),
+                               .pCommandBufferInfos = buffers.data(),
                                .signalSemaphoreInfoCount = 1,
                                .pSignalSemaphoreInfos = &signal};
     VK_TRY("submitting", vkQueueSubmit2(device_->queue(), 1, &submit, VK_NULL_HANDLE));
@@ -76,6 +79,18 @@ Status Queue::wait(uint64_t value) {
                                    .pSemaphores = &timeline_,
                                    .pValues = &value};
     VK_TRY("waiting for the GPU", vkWaitSemaphores(device_->handle(), &wait, kHangNanoseconds));
+    return Ok{};
+}
+
+Status Queue::fill_zero(const Buffer& buffer) {
+    VkCommandBuffer commands = TRY(allocate());
+    TRY(begin(commands));
+    const uint64_t whole_words = (buffer.size_bytes + 3) / 4 * 4;  // an Arena's pieces are aligned to more
+    vkCmdFillBuffer(commands, buffer.handle, buffer.offset, whole_words, 0);
+    TRY(end(commands));
+    const uint64_t done = TRY(submit(commands));
+    TRY(wait(done));
+    free(commands);
     return Ok{};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "vulkan/device.h"
+#include "vulkan/memory.h"
 
 namespace tandem::vulkan {
 
@@ -24,9 +25,12 @@ class Queue {
     static Status begin(VkCommandBuffer commands);
     static Status end(VkCommandBuffer commands);
 
-    // The value that wait() takes for this submission.
-    Result<uint64_t> submit(VkCommandBuffer commands);
+    // Runs the commands so many times, one after another; the value is what wait() takes for the last.
+    Result<uint64_t> submit(VkCommandBuffer commands, int times = 1);
     Status wait(uint64_t value);
+
+    // Writes zeros and waits.
+    Status fill_zero(const Buffer& buffer);
 
     const std::shared_ptr<Device>& device() const { return device_; }
 

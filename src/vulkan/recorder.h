@@ -56,6 +56,8 @@ class Recorder {
 
     Status dispatch(const Dispatch& dispatch);
     void copy(const Buffer& from, const Buffer& to, uint64_t size_bytes);
+    // Everything recorded so far ends before what follows begins.
+    void barrier();
     // Everything recorded so far becomes visible to what follows, and to the host after the submission.
     void finish();
 
@@ -65,7 +67,6 @@ class Recorder {
   private:
     // A barrier if anything since the last one touches what is read or written now.
     void order(const std::vector<Access>& reads, const std::vector<Access>& writes);
-    void barrier();
 
     PipelineCache& pipelines_;
     VkCommandBuffer commands_;

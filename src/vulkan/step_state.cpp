@@ -23,7 +23,8 @@ struct GpuSampling {
     uint32_t adjustments;
     uint32_t unused;  // the array's stride is a multiple of 8
 };
-static_assert(sizeof(GpuSampling) == 56);
+static_assert(sizeof(GpuSampling) == StepState::kSamplingBytes &&
+              offsetof(GpuSampling, draw) == StepState::kDrawOffset);
 
 struct GpuAdjustment {
     uint32_t token;
@@ -48,14 +49,10 @@ void put(std::byte* to, const std::vector<T>& from) {
     if (!from.empty()) std::memcpy(to, from.data(), from.size() * sizeof(T));
 }
 
-bool penalizes(const device::SamplingParams& params) {
-    return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F || params.frequency_penalty != 0.0F;
-}
-
 // Each token once, with how often it was seen and its bias.
 std::map<int32_t, GpuAdjustment> adjustments_of(const device::SamplingRow& row) {
     std::map<int32_t, GpuAdjustment> by_token;
-    if (penalizes(*row.params)) {
+    if (row.params->penalizes()) {
         for (int32_t token : row.history) by_token[token].count += 1.0F;
     }
     for (const auto& [token, bias] : row.params->logit_bias) by_token[token].bias += bias;
@@ -73,7 +70,7 @@ Result<std::unique_ptr<StepState>> StepState::create(std::shared_ptr<Device> dev
     std::unique_ptr<StepState> state(new StepState(std::move(device), limits));
     const auto tokens = static_cast<uint64_t>(limits.extents.tokens);
     const auto outputs = static_cast<uint64_t>(std::max<int64_t>(limits.extents.outputs, 1));
-    state->header_ = TRY(state->part(4 * sizeof(uint32_t)));
+    state->header_ = TRY(state->part(5 * sizeof(uint32_t)));
     state->tokens_ = TRY(state->part(tokens * sizeof(int32_t)));
     state->positions_ = TRY(state->part(tokens * sizeof(int32_t)));
     state->sequence_of_row_ = TRY(state->part(tokens * sizeof(int32_t)));
@@ -104,7 +101,7 @@ Result<std::unique_ptr<StepState>> StepState::create(std::shared_ptr<Device> dev
 Status StepState::write(const device::Batch& batch, const graph::Extents& padded) {
     const auto [tiles, single_rows] = write_tiles(batch);
     const uint32_t header[] = {static_cast<uint32_t>(batch.tokens.size()),
-                               static_cast<uint32_t>(batch.output_rows.size()), tiles, single_rows};
+                               static_cast<uint32_t>(batch.output_rows.size()), tiles, single_rows, 0};
     std::memcpy(header_.begin, header, sizeof(header));
     for (const Part& part : {tokens_, positions_, sequence_of_row_}) {
         std::memset(part.begin, 0, static_cast<size_t>(padded.tokens) * sizeof(int32_t));

@@ -34,18 +34,22 @@ class StepState {
   public:
     // Addresses of its parts, for push constants. Layouts are those of kernels/step.glsl and kernels/sample.comp.
     struct Addresses {
-        VkDeviceAddress header = 0;                                     // rows, outputs, tiles, single rows
-        VkDeviceAddress tokens = 0;                                     // one per row
-        VkDeviceAddress positions = 0;                                  // one per row
-        VkDeviceAddress sequence_of_row = 0;                            // one per row
-        VkDeviceAddress row_tiles = 0;                                  // long ones first
-        VkDeviceAddress single_rows = 0;                                // those in no tile
-        VkDeviceAddress output_rows = 0;                                // one per output
+        VkDeviceAddress header = 0;           // rows, outputs, tiles, single rows, step of the batch
+        VkDeviceAddress tokens = 0;           // one per row
+        VkDeviceAddress positions = 0;        // one per row
+        VkDeviceAddress sequence_of_row = 0;  // one per row
+        VkDeviceAddress row_tiles = 0;        // long ones first
+        VkDeviceAddress single_rows = 0;      // those in no tile
+        VkDeviceAddress output_rows = 0;      // one per output
         std::array<VkDeviceAddress, device::kMaxCacheGroups> blocks{};  // [sequence][blocks]
         VkDeviceAddress sampling = 0;                                   // one per output
         VkDeviceAddress adjustments = 0;
         uint32_t block_stride = 0;
     };
+
+    // Of the sampling parameters of a row: their size, and where in them the number of the draw lies.
+    static constexpr uint32_t kSamplingBytes = 56;
+    static constexpr uint32_t kDrawOffset = 8;
 
     static Result<std::unique_ptr<StepState>> create(std::shared_ptr<Device> device, const StepLimits& limits);
 

@@ -15,6 +15,7 @@ struct GemvTuning {
     uint32_t rows = 1;      // of the matrix, that a group of lanes makes at once
     uint32_t unroll = 4;    // blocks of a row that a lane has in flight
     uint32_t groups = 528;  // workgroups at most; each takes tiles in turn
+    bool staged = true;     // the row is kept in shared memory
 };
 
 // Products of a matrix and up to `max_rows` rows (kernels/matmul.h).
@@ -41,6 +42,9 @@ struct AttentionTuning {
 
 struct Tuning {
     GemvTuning gemv;
+    // Bytes of the next matrix that are brought into the GPU's cache during each stage between two products, when a
+    // single row is run: such stages are all latency and leave the memory idle. 0: none.
+    uint32_t prefetch_bytes = 0;
     std::vector<MatmulTuning> matmul;  // by max_rows; the last takes any number
     AttentionTuning attention;
 };

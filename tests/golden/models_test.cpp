@@ -62,7 +62,7 @@ const std::string kDevices[] = {"fast", "reference",
 
 Result<std::unique_ptr<device::Backend>> open_device(const std::string& name) {
 #ifdef TANDEM_VULKAN
-    if (name == "vulkan") return vulkan::make_backend({.validation = true});
+    if (name == "vulkan") return vulkan::make_backend({.exact = true, .validation = true});
 #endif
     return cpu::make_backend({.threads = 2, .reference = name == "reference"});
 }

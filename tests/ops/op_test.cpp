@@ -49,8 +49,10 @@ const std::vector<Device>& devices() {
             made.back().simd_targets = target;
         }
 #ifdef TANDEM_VULKAN
-        // With validation; on a machine with no GPU this is the software device.
-        made.push_back({.name = "vulkan", .backend = vulkan::make_backend({.validation = true}).value()});
+        // Every op by itself, with validation; on a machine with no GPU this is the software device. Fused stages have
+        // tests of their own in tests/unit/vulkan and tests/golden.
+        made.push_back(
+            {.name = "vulkan", .backend = vulkan::make_backend({.exact = true, .validation = true}).value()});
 #endif
         return made;
     }();

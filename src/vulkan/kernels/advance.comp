@@ -9,6 +9,8 @@ layout(local_size_x = 64) in;
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer StepHeader {
     uint rows;
     uint outputs;
+    uint tiles;
+    uint single_rows;
     uint step;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Draws { uint64_t at[]; };

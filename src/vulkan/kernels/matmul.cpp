@@ -55,7 +55,7 @@ uint32_t split_steps(const MatmulTuning& t, const MatmulCall& call) {
     const uint32_t steps = divide_up(call.inputs, t.depth);
     if (call.glu || call.rows > kMaxSplitRows) return steps;
     const uint32_t tiles = divide_up(call.outputs, t.tile_cols) * divide_up(call.rows, t.tile_rows);
-    const uint32_t most = std::clamp(steps / kMinSplitSteps, 1U, kMaxMatmulSplits);
+    const uint32_t most = std::clamp(steps / kMinSplitSteps, 1U, call.max_splits);
     return divide_up(steps, std::clamp(t.groups / tiles, 1U, most));
 }
 

@@ -12,6 +12,9 @@
 
 namespace tandem::vulkan {
 
+// Narrow products of few rows are split along their inputs to fill the device; whoever reads y adds the splits up.
+constexpr uint32_t kMaxMatmulSplits = 8;
+
 struct MatmulCall {
     DType dtype = DType::q4_0;  // any type of weights but f32
     DeviceWeight weight;        // [outputs][inputs]
@@ -21,11 +24,10 @@ struct MatmulCall {
     VkDeviceAddress x = 0;              // Activations in f16, of rows x inputs
     VkDeviceAddress bias = 0;           // f32 [outputs], or 0 for none; goes into the first split
     std::optional<op::Activation> glu;  // weight rows [0, outputs / 2) are the gate, the others up
+    uint32_t max_splits = kMaxMatmulSplits;
     VkDeviceAddress y = 0;              // f32 [splits][rows][outputs], with a GLU [rows][outputs / 2]
 };
 
-// Narrow products of few rows are split along their inputs to fill the device; whoever reads y adds the splits up.
-constexpr uint32_t kMaxMatmulSplits = 8;
 uint32_t matmul_splits(const Tuning& tuning, const MatmulCall& call);
 
 Status record_matmul(Recorder& recorder, const Tuning& tuning, const Capabilities& device, const MatmulCall& call);

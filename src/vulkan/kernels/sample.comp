@@ -1,7 +1,8 @@
 // Draws one token per row as device/sampling.h defines it; one workgroup per row. What a filter keeps is always "the most
-// likely first, lower ids first among equals", so a pair (key, id) says where it ends, found by bisection: no sort.
+// likely first, lower ids first among equals", so a pair (key, id) says where it ends, found four bits at a time: no sort.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #include "common.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -39,6 +40,8 @@ layout(push_constant, scalar) uniform Params {
 
 shared float reduce_value[LANES];
 shared uint reduce_id[LANES];
+const uint DIGITS = 15u;                        // all but zero of four bits of a key
+shared float digit_sums[LANES / 4u * DIGITS];  // of each subgroup, which has at least four lanes
 
 uint first;  // of the row's logits
 float temperature;
@@ -98,6 +101,23 @@ uint argmax_over_lanes(float value, uint id, out float best) {
     return result;
 }
 
+// Adds up `values` over the lanes, all of them at once; every lane gets the sums.
+void sum_all(inout float values[DIGITS]) {
+    [[unroll]] for (uint i = 0u; i < DIGITS; ++i) {
+        const float sum = subgroupAdd(values[i]);
+        if (subgroupElect()) digit_sums[gl_SubgroupID * DIGITS + i] = sum;
+    }
+    barrier();
+    if (gl_LocalInvocationID.x < DIGITS) {
+        float sum = 0.0;
+        for (uint s = 0u; s < gl_NumSubgroups; ++s) sum += digit_sums[s * DIGITS + gl_LocalInvocationID.x];
+        reduce_value[gl_LocalInvocationID.x] = sum;
+    }
+    barrier();
+    [[unroll]] for (uint i = 0u; i < DIGITS; ++i) values[i] = reduce_value[i];
+    barrier();
+}
+
 // How many (or, with `mass`, how much probability) of what is kept now has a key of at least `low`.
 float measure_from(uint low, bool mass) {
     float sum = 0.0;
@@ -107,6 +127,20 @@ float measure_from(uint low, bool mass) {
         if (key >= low && kept(key, id)) sum += mass ? exp(relative(value)) : 1.0;
     }
     return sum_over_lanes(sum);
+}
+
+// The same for the keys `base` + 1, 2, ... DIGITS times 2^shift, in one pass over the logits.
+void measure_digits(uint base, uint shift, bool mass, out float sums[DIGITS]) {
+    [[unroll]] for (uint i = 0u; i < DIGITS; ++i) sums[i] = 0.0;
+    for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
+        const float value = logit(id);
+        const uint key = key_of(value);
+        if (key < base || !kept(key, id)) continue;
+        const float amount = mass ? exp(relative(value)) : 1.0;
+        const uint digit = min((key - base) >> shift, DIGITS);
+        [[unroll]] for (uint i = 0u; i < DIGITS; ++i) sums[i] += digit > i ? amount : 0.0;
+    }
+    sum_all(sums);
 }
 
 // How many with exactly the key `key` have an id of at most `last`.
@@ -121,8 +155,12 @@ float count_equal(uint key, uint last) {
 // Keeps the most likely until their count, or mass, reaches `target`.
 void keep_until(float target, bool mass) {
     uint key = 0u;  // the largest with measure_from(key) >= target
-    for (uint bit = 0x80000000u; bit != 0u; bit >>= 1) {
-        if (measure_from(key | bit, mass) >= target) key |= bit;
+    for (int shift = 28; shift >= 0; shift -= 4) {
+        float sums[DIGITS];
+        measure_digits(key, uint(shift), mass, sums);
+        uint digit = 0u;  // sums fall from one to the next
+        [[unroll]] for (uint i = 0u; i < DIGITS; ++i) digit += sums[i] >= target ? 1u : 0u;
+        key += digit << shift;
     }
     const float above = key == 0xffffffffu ? 0.0 : measure_from(key + 1u, mass);
     const float equal = count_equal(key, 0xffffffffu);
