@@ -376,7 +376,7 @@ void Lowering::attention(NodeIndex n) {
     const ValueIndex scratch = attention_scratch_;
     emit("attention", {q}, {y, scratch}, [=](Recorder& rec, const StageArgs& args) {
         const uint32_t count = row_count(rows, args.bucket);
-        return record_attention(rec, args.tuning.attention,
+        return record_attention(rec, args.tuning.attention, args.capabilities,
                                 {.q = args.value(q).begin,
                                  .rows = count,
                                  .op = op,
@@ -384,7 +384,8 @@ void Lowering::attention(NodeIndex n) {
                                  .step = args.step,
                                  .scratch = args.value(scratch).begin,
                                  .y = args.value(y).begin,
-                                 .format = activation_format(reader, count)});
+                                 .format = activation_format(reader, count),
+                                 .one_row_each = args.bucket.one_row_each});
     });
 }
 
