@@ -39,9 +39,11 @@ struct Fragment {
 #define WeightFragment Fragment
 #define ActivationFragment Fragment
 
-// Element i of a lane is number i * SUBGROUP + lane of the sums, counted row after row.
+// Element i of a lane is number i * SUBGROUP + lane of the sums, counted row after row. They are only touched one by one, in
+// loops that stay loops: software devices compile whole copies of such arrays for minutes.
+const uint LANE_SUMS = FRAGMENT_COLS * FRAGMENT_ROWS / SUBGROUP;
 struct Sums {
-    float at[FRAGMENT_COLS * FRAGMENT_ROWS / SUBGROUP];
+    float at[LANE_SUMS];
 };
 
 #define UNROLL [[dont_unroll]]
@@ -50,16 +52,12 @@ struct Sums {
 #define LOAD_WEIGHTS(fragment, where, step) fragment = Fragment(where, step, false)
 #define LOAD_WEIGHTS_ACROSS(fragment, where, step) fragment = Fragment(where, step, true)
 #define LOAD_ACTIVATIONS(fragment, where, step) fragment = Fragment(where, step, false)
-#define LOAD_SUMS(sums, where, step) load_sums(sums, where, step)
-#define CLEAR(sums) clear_sums(sums)
-#define MULTIPLY_ADD(sums, weights, activations) multiply_add(sums, weights, activations)
-#define STORE_SUMS(sums, where, step) store_sums(sums, where, step)
-#define SCALE_SUMS(sums, factors) \
-    UNROLL for (uint element = 0u; element < sums.at.length(); ++element) sums.at[element] *= factors.at[element]
-
-void clear_sums(inout Sums sums) {
-    UNROLL for (uint i = 0u; i < sums.at.length(); ++i) sums.at[i] = 0.0;
-}
+#define EACH_SUM UNROLL for (uint element = 0u; element < LANE_SUMS; ++element)
+#define CLEAR(sums) EACH_SUM sums.at[element] = 0.0
+#define LOAD_SUMS(sums, where, step) EACH_SUM sums.at[element] = load_sum(where, step, element)
+#define MULTIPLY_ADD(sums, weights, activations) EACH_SUM sums.at[element] += lane_product(weights, activations, element)
+#define STORE_SUMS(sums, where, step) EACH_SUM store_sum(sums.at[element], where, step, element)
+#define SCALE_SUMS(sums, factors) EACH_SUM sums.at[element] *= factors.at[element]
 
 float dot8(uvec4 a, uvec4 b) {
     return dot(unpackHalf2x16(a.x), unpackHalf2x16(b.x)) + dot(unpackHalf2x16(a.y), unpackHalf2x16(b.y)) +
@@ -74,33 +72,25 @@ float dot_across(uint w, uint stride, uint x) {
     return sum;
 }
 
-void multiply_add(inout Sums sums, Fragment weights, Fragment activations) {
-    UNROLL for (uint i = 0u; i < sums.at.length(); ++i) {
-        const uint element = i * SUBGROUP + WARP_LANE;
-        const uint w = weights.at + element % FRAGMENT_COLS * weights.stride;
-        const uint x = activations.at + element / FRAGMENT_COLS * activations.stride;
-        if (weights.across) {
-            sums.at[i] += dot_across(8u * weights.at + element % FRAGMENT_COLS, weights.stride, x);
-            continue;
-        }
-        // 16 inputs; loops would count against the bound that some software devices set on them
-        sums.at[i] += dot8(memory[w], memory[x]) + dot8(memory[w + 1u], memory[x + 1u]);
-    }
+// Over the 16 inputs of a fragment; a loop would count against the bound that software devices set on them.
+float lane_product(Fragment weights, Fragment activations, uint i) {
+    const uint number = i * SUBGROUP + WARP_LANE;
+    const uint col = number % FRAGMENT_COLS;
+    const uint x = activations.at + number / FRAGMENT_COLS * activations.stride;
+    if (weights.across) return dot_across(8u * weights.at + col, weights.stride, x);
+    const uint w = weights.at + col * weights.stride;
+    return dot8(memory[w], memory[x]) + dot8(memory[w + 1u], memory[x + 1u]);
 }
 
-void load_sums(inout Sums sums, uint at, uint stride) {
-    UNROLL for (uint i = 0u; i < sums.at.length(); ++i) {
-        const uint element = i * SUBGROUP + WARP_LANE;
-        const uint col = element % FRAGMENT_COLS;
-        sums.at[i] = uintBitsToFloat(memory[at + element / FRAGMENT_COLS * stride + col / 4u][col % 4u]);
-    }
+float load_sum(uint at, uint stride, uint i) {
+    const uint number = i * SUBGROUP + WARP_LANE;
+    const uint col = number % FRAGMENT_COLS;
+    return uintBitsToFloat(memory[at + number / FRAGMENT_COLS * stride + col / 4u][col % 4u]);
 }
 
-void store_sums(Sums sums, uint at, uint stride) {
-    UNROLL for (uint i = 0u; i < sums.at.length(); ++i) {
-        const uint element = i * SUBGROUP + WARP_LANE;
-        const uint col = element % FRAGMENT_COLS;
-        memory[at + element / FRAGMENT_COLS * stride + col / 4u][col % 4u] = floatBitsToUint(sums.at[i]);
-    }
+void store_sum(float sum, uint at, uint stride, uint i) {
+    const uint number = i * SUBGROUP + WARP_LANE;
+    const uint col = number % FRAGMENT_COLS;
+    memory[at + number / FRAGMENT_COLS * stride + col / 4u][col % 4u] = floatBitsToUint(sum);
 }
 #endif

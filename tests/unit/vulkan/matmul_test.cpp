@@ -204,26 +204,16 @@ TEST(Matmul, TakesAnyNumberOfOutputsAndBlocks) {
 
 TEST(Matmul, GivesTheSameWithEveryTuning) {
     const MatmulTuning tunings[] = {
-        {.tile_rows = 8, .tile_cols = 32, .depth = 64, .warp_rows = 8, .warp_cols = 32},
-        {.tile_rows = 8, .tile_cols = 128, .depth = 128, .warp_rows = 8, .warp_cols = 32},
-        {.tile_rows = 16, .tile_cols = 64, .depth = 256, .warp_rows = 16, .warp_cols = 64},
+        {.tile_rows = 8, .tile_cols = 128, .depth = 64, .warp_rows = 8, .warp_cols = 32},
+        {.tile_rows = 16, .tile_cols = 64, .depth = 128, .warp_rows = 16, .warp_cols = 64},
         {.tile_rows = 24, .tile_cols = 64, .depth = 64, .warp_rows = 24, .warp_cols = 32, .stages = 2},
-        {.tile_rows = 32, .tile_cols = 128, .depth = 64, .warp_rows = 32, .warp_cols = 32},
-        {.tile_rows = 64, .tile_cols = 64, .depth = 32, .warp_rows = 32, .warp_cols = 32, .stages = 2},
-        {.tile_rows = 64, .tile_cols = 128, .depth = 64, .warp_rows = 64, .warp_cols = 32},
         {.tile_rows = 128, .tile_cols = 128, .depth = 32, .warp_rows = 64, .warp_cols = 64},
-        {.tile_rows = 128, .tile_cols = 64, .depth = 32, .warp_rows = 64, .warp_cols = 32, .stages = 2},
-        {.tile_rows = 128, .tile_cols = 256, .depth = 32, .warp_rows = 64, .warp_cols = 64},
     };
     for (const MatmulTuning& tuning : tunings) {
         expect_agreement({.rows = 65, .outputs = 200, .inputs = 160, .tuning = tuning});
-        expect_agreement({.dtype = DType::q8_0,
-                          .rows = 20,
-                          .outputs = 140,
-                          .inputs = 96,
-                          .glu = op::Activation::silu,
-                          .tuning = tuning});
     }
+    const op::Activation glu = op::Activation::silu;
+    expect_agreement({.rows = 20, .outputs = 140, .inputs = 96, .glu = glu, .tuning = tunings[2]});
 }
 
 TEST(Matmul, GivesTheSameInBandsOfRowTiles) {
