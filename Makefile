@@ -50,7 +50,7 @@ tales:
 	python3 -B -m unittest discover --start-directory tools/tales
 
 bench: build-all ## Measure this machine: tokens per second and GB/s
-	build/tandem bench $(ARGS)
+	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench --model $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
 	build/bench_cpu_kernels
 
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)

@@ -110,7 +110,7 @@ Result<int> bench(const BenchOptions& options) {
 
 constexpr const char* kExamples =
     "MODEL is a model as for `tandem run`, or a shape that is filled with random weights in memory: gemma3-1b,\n"
-    "gemma3-4b, gemma3-27b (Q4_0, the embedding Q6_K or Q8_0).\n"
+    "gemma3-4b, gemma3-27b (Q4_0, the embedding Q6_K or Q8_0), gemma3-1b-q8_0.\n"
     "Examples:\n"
     "  tandem bench --device vulkan --model gemma3-27b --check\n"
     "  tandem bench --decode 1 --context 512 --prompt 512     one sequence of the embedded model on the CPU\n"

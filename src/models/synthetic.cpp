@@ -291,22 +291,26 @@ Status check(const SyntheticSpec& spec) {
     return whole_blocks(spec.dim, spec.embedding.value_or(spec.type));
 }
 
+SyntheticSpec gemma3_1b(DType type) {
+    return {.dim = 1152,
+            .layers = 26,
+            .heads = 4,
+            .kv_heads = 1,
+            .head_dim = 256,
+            .ffn_dim = 6912,
+            .vocab = 262144,
+            .context_length = 32768,
+            .window = 512,
+            .type = type,
+            .embedding = DType::q8_0};
+}
+
 }  // namespace
 
 std::span<const NamedShape> named_shapes() {
     static const std::vector<NamedShape> shapes = {
-        {"gemma3-1b",
-         {.dim = 1152,
-          .layers = 26,
-          .heads = 4,
-          .kv_heads = 1,
-          .head_dim = 256,
-          .ffn_dim = 6912,
-          .vocab = 262144,
-          .context_length = 32768,
-          .window = 512,
-          .type = DType::q4_0,
-          .embedding = DType::q8_0}},
+        {"gemma3-1b", gemma3_1b(DType::q4_0)},
+        {"gemma3-1b-q8_0", gemma3_1b(DType::q8_0)},
         {"gemma3-4b",
          {.dim = 2560,
           .layers = 34,

@@ -36,7 +36,7 @@ struct SyntheticSpec {
 };
 
 // Published models of which only the shape is taken, as they are mostly used: Q4_0, the embedding Q6_K or, where its
-// rows are no whole blocks of that, Q8_0.
+// rows are no whole blocks of that, Q8_0; the smallest also wholly in Q8_0.
 struct NamedShape {
     std::string_view name;  // "gemma3-27b"
     SyntheticSpec spec;
