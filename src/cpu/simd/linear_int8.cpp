@@ -85,12 +85,12 @@ struct WeightRows {
         return moved;
     }
 
-    // Asks memory for the same chunk of the outputs that come after these.
-    void prefetch_next() const {
+    // Asks memory for the same `count` blocks of the outputs that come after these.
+    void prefetch_next(int count) const {
         TANDEM_UNROLL
         for (int o = 0; o < kOutputs; ++o) {
             const auto* begin = reinterpret_cast<const char*>(row[o] + kOutputs * stride_blocks);
-            for (size_t at = 0; at < kChunk * sizeof(*row[o]); at += 64) hwy::Prefetch(begin + at);
+            for (size_t at = 0; at < static_cast<size_t>(count) * sizeof(*row[o]); at += 64) hwy::Prefetch(begin + at);
         }
     }
 };
@@ -176,7 +176,7 @@ HWY_INLINE void dot_rows(const WeightRows<Weights, kOutputs>& w, const Quantized
     int64_t first = 0;
     for (; first + kChunk <= blocks; first += kChunk) {
         const auto chunk = w.at(first);
-        chunk.prefetch_next();
+        chunk.prefetch_next(kChunk);
         join_scales<Weights>(chunk, kChunk, x, first, scales);
         TANDEM_UNROLL
         for (int b = 0; b < kChunk; b += kBlocksPerVector)
@@ -184,7 +184,10 @@ HWY_INLINE void dot_rows(const WeightRows<Weights, kOutputs>& w, const Quantized
     }
     const auto chunk = w.at(first);
     const int rest = static_cast<int>(blocks - first);
-    if (rest > 0) join_scales<Weights>(chunk, rest, x, first, scales);
+    if (rest > 0) {
+        chunk.prefetch_next(rest);
+        join_scales<Weights>(chunk, rest, x, first, scales);
+    }
     // Behind the last block x has no scales: whatever was read there must not become a NaN times 0.
     for (auto& output : scales)
         for (auto& row : output) std::fill(row + rest, row + kChunk, 0.0F);
