@@ -17,7 +17,7 @@ struct AttentionCall {
     const DeviceCache& cache;
     const StepState::Addresses& step;
     VkDeviceAddress scratch =
-        0;                  // attention_scratch_bytes(), zero before the first use; dispatches in turn may share it
+        0;  // attention_scratch_bytes(), zero before the first use; dispatches and steps in turn may share it
     VkDeviceAddress y = 0;  // Activations [rows][heads * head_dim]
     ActivationFormat format = ActivationFormat::f32;
     bool one_row_each = false;  // every sequence of the step has a single row
@@ -26,6 +26,7 @@ struct AttentionCall {
 // Heads of 32, 64, ... 256 elements, at most eight to a kv head, in a cache of f16; all else is for the op's own
 // kernel.
 bool attention_supported(const op::Attention& op, const DeviceCache& cache);
+// Enough for so many rows or fewer.
 uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows);
 Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,
                         const AttentionCall& call);

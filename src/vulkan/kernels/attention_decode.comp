@@ -31,9 +31,9 @@ layout(push_constant, scalar) uniform Params {
     uint64_t blocks;
     uint64_t cache_k;
     uint64_t cache_v;
-    uint64_t counters;  // u32 [rows][KV_HEADS], zero between dispatches
-    uint64_t tops;      // vec2 [rows][KV_HEADS][SPLITS][GROUP]: largest score and sum of weights
-    uint64_t parts;     // f32 [rows][KV_HEADS][SPLITS][GROUP][HEAD_DIM]: weighted sums of values
+    uint64_t counters;  // u32 [slots][KV_HEADS], zero between dispatches
+    uint64_t tops;      // vec2 [slots][KV_HEADS][SPLITS][GROUP]: largest score and sum of weights
+    uint64_t parts;     // f32 [slots][KV_HEADS][SPLITS][GROUP][HEAD_DIM]: weighted sums of values
     uint64_t y;
     uint stride;
     uint rows;
@@ -76,7 +76,9 @@ struct Share {
 uint lane = gl_LocalInvocationID.x;
 uint split = gl_WorkGroupID.x;
 uint kv_head = gl_WorkGroupID.y;
+uint row_slot = gl_WorkGroupID.z;  // of what the splits leave for each other
 uint row;
+uint most_splits = SPLITS;
 uint team = lane / CHUNKS;
 uint chunk = lane % CHUNKS;  // of a value
 
@@ -96,7 +98,7 @@ Share find_share() {
     share.first = p.window == 0u ? 0u : max(last + 1u, p.window) - p.window;
     const uint first_block = share.first / BLOCK_TOKENS;
     const uint blocks = last / BLOCK_TOKENS + 1u - first_block;
-    share.splits = min(blocks, SPLITS);
+    share.splits = min(blocks, most_splits);
     share.begin = (first_block + blocks * split / share.splits) * BLOCK_TOKENS;
     share.end = min((first_block + blocks * (split + 1u) / share.splits) * BLOCK_TOKENS, last + 1u);
     return share;
@@ -216,7 +218,7 @@ float sum_of_teams(uint g) {
 
 // Adds up what the teams have: the result itself, or this split's part of it.
 void gather(Share share) {
-    const uint part = (row * KV_HEADS + kv_head) * SPLITS + split;
+    const uint part = (row_slot * KV_HEADS + kv_head) * SPLITS + split;
     if (team < TEAMS && chunk == 0u) {
         [[unroll]] for (uint g = 0u; g < GROUP; ++g) sums[g][team] = sum[g];
     }
@@ -252,7 +254,7 @@ bool finishes_last(Share share) {
     memoryBarrierBuffer();  // what the workgroup has written is there before it is counted
     barrier();
     if (lane == 0u) {
-        const uint counter = row * KV_HEADS + kv_head;
+        const uint counter = row_slot * KV_HEADS + kv_head;
         is_last = atomicAdd(Counters(p.counters).at[counter], 1u) + 1u == share.splits;
         if (is_last) Counters(p.counters).at[counter] = 0u;
     }
@@ -263,7 +265,7 @@ bool finishes_last(Share share) {
 
 // Weighs what every split has found, in their order.
 void combine(Share share) {
-    const uint base = (row * KV_HEADS + kv_head) * SPLITS;
+    const uint base = (row_slot * KV_HEADS + kv_head) * SPLITS;
     for (uint i = lane; i < share.splits * GROUP; i += LANES) split_tops[i] = Tops(p.tops).at[base * GROUP + i];
     barrier();
     for (uint column = lane; column < GROUP * QUADS; column += LANES) {
@@ -302,6 +304,7 @@ void main() {
     for (uint i = gl_WorkGroupID.z; i < rows; i += gl_NumWorkGroups.z) {
         row = Uints(p.single_rows).at[i];
         attend_row();
-        barrier();  // before shared memory is written for the next
+        most_splits = 1u;  // the slot may still be in use; and so many rows fill the device by themselves
+        barrier();         // before shared memory is written for the next
     }
 }

@@ -23,26 +23,35 @@ struct PrefillParams {
 constexpr int kMaxHeadDim = 256;  // what shared memory and registers have room for
 constexpr int kMaxGroup = 8;
 constexpr uint32_t kMaxSplits = 32;
-constexpr uint32_t kFragment = 16;         // rows, columns and depth of a matrix that a subgroup multiplies
-constexpr uint32_t kPreferredWarp = 32;    // lanes
-constexpr uint32_t kSingleRowGroups = 64;  // workgroups that take the single rows of a step in turn
+constexpr uint64_t kCounterBytes = 65536;
+constexpr uint32_t kFragment = 16;           // rows, columns and depth of a matrix that a subgroup multiplies
+constexpr uint32_t kPreferredWarp = 32;      // lanes
+constexpr uint32_t kSingleRowSlots = 64;     // rows that are made at once where they are listed; more take turns
+constexpr uint32_t kSingleRowsExpected = 4;  // for which the splits are to fill the device
 
-uint32_t splits_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
-    return std::clamp(tuning.groups / (rows * static_cast<uint32_t>(op.kv_heads)), 1U, kMaxSplits);
+// How the rows that are made one by one share the device.
+struct Split {
+    uint32_t slots;  // rows at once
+    uint32_t splits;
+};
+
+// `listed`: only the single rows of a step, mostly few.
+Split split_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows, bool listed) {
+    const uint32_t expected = listed ? std::min(rows, kSingleRowsExpected) : rows;
+    return {listed ? std::min(rows, kSingleRowSlots) : rows,
+            std::clamp(tuning.groups / (expected * static_cast<uint32_t>(op.kv_heads)), 1U, kMaxSplits)};
 }
 
-// Offsets of the parts of the scratch memory.
+// What the splits of a row leave for the last of them. The counters come first and take the same place whatever the
+// rows, so that steps of different sizes may share the memory: they have to be zero, the rest may be anything.
 struct Scratch {
     uint64_t tops, parts, size_bytes;
 };
 
-Scratch scratch_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
-    constexpr uint64_t kAlignment = 16;
-    const uint64_t counters_bytes = uint64_t{rows} * static_cast<uint64_t>(op.kv_heads) * sizeof(uint32_t);
-    const uint64_t heads = uint64_t{rows} * static_cast<uint64_t>(op.heads) * splits_of(tuning, op, rows);
-    const uint64_t tops = (counters_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    const uint64_t parts = (tops + heads * 2 * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-    return {tops, parts, parts + heads * static_cast<uint64_t>(op.head_dim) * sizeof(float)};
+Scratch scratch_of(const op::Attention& op, uint64_t slots_and_splits) {
+    const uint64_t heads = slots_and_splits * static_cast<uint64_t>(op.heads);
+    const uint64_t parts = (kCounterBytes + heads * 2 * sizeof(float) + 15) / 16 * 16;
+    return {kCounterBytes, parts, parts + heads * static_cast<uint64_t>(op.head_dim) * sizeof(float)};
 }
 
 // The rows and positions that a workgroup has in shared memory.
@@ -80,7 +89,7 @@ Touched touched(const AttentionTuning& tuning, const AttentionCall& call) {
     const auto cols = static_cast<uint64_t>(call.op.heads) * static_cast<uint64_t>(call.op.head_dim);
     return {{{call.q, call.rows * cols * sizeof(uint16_t)}, whole(layer.keys), whole(layer.values)},
             {{call.y, activation_bytes(call.format, call.rows, cols)},
-             {call.scratch, scratch_of(tuning, call.op, call.rows).size_bytes}}};
+             {call.scratch, attention_scratch_bytes(tuning, call.op, call.rows)}}};
 }
 
 // One workgroup per head and tile of rows.
@@ -113,12 +122,14 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Atte
     const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
     const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
     const auto heads = static_cast<uint32_t>(call.op.heads);
-    const uint32_t splits = splits_of(tuning, call.op, call.rows);
-    const Scratch scratch = scratch_of(tuning, call.op, call.rows);
+    const Split split = split_of(tuning, call.op, call.rows, listed);
+    const Scratch scratch = scratch_of(call.op, uint64_t{split.slots} * split.splits);
+    CHECK(split.splits == 1 || uint64_t{split.slots} * shape.kv_heads * sizeof(uint32_t) <= kCounterBytes);
     return recorder.dispatch(
         {.pipeline = {.kernel = "attention_decode",
                       .constants = {1, tuning.lanes, shape.kv_heads, heads / shape.kv_heads, shape.head_dim,
-                                    shape.block_tokens, splits, static_cast<uint32_t>(call.format), listed ? 1U : 0U}},
+                                    shape.block_tokens, split.splits, static_cast<uint32_t>(call.format),
+                                    listed ? 1U : 0U}},
          .push =
              DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
                           call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address, call.scratch,
@@ -126,7 +137,7 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Atte
                           static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
          .reads = access.reads,
          .writes = listed ? std::vector<Access>{} : access.writes,
-         .groups = {splits, shape.kv_heads, listed ? std::min(call.rows, kSingleRowGroups) : call.rows}});
+         .groups = {split.splits, shape.kv_heads, split.slots}});
 }
 
 }  // namespace
@@ -137,7 +148,10 @@ bool attention_supported(const op::Attention& op, const DeviceCache& cache) {
 }
 
 uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
-    return scratch_of(tuning, op, rows).size_bytes;
+    // A single split leaves nothing. More of them are at most as many as fill the device, for any number of rows.
+    const Split listed = split_of(tuning, op, rows, true);
+    const uint32_t most = std::max(tuning.groups / static_cast<uint32_t>(op.kv_heads), listed.slots * listed.splits);
+    return scratch_of(op, most).size_bytes;
 }
 
 Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,

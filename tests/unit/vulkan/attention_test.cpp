@@ -67,14 +67,16 @@ double tolerance(const Case& c, int positions) {
     return 0x1p-24 * (2 * score + positions + 64) + weights;
 }
 
-std::vector<std::byte> run_and_check(const Case& c) {
+std::vector<std::byte> run_and_check(const Case& c, const Buffer* shared_scratch = nullptr) {
     PagedStep step(c.shape);
     step.fill();
     const size_t cols = static_cast<size_t>(c.op.heads) * static_cast<size_t>(c.op.head_dim);
     const std::vector<float> q = step.uniform(step.bucket_rows() * cols);
     const Buffer q_buffer = gpu().upload(to_f16(q));
     const Buffer y = gpu().buffer(activation_bytes(c.format, step.bucket_rows(), cols));
-    const Buffer scratch = gpu().buffer(attention_scratch_bytes(c.tuning, c.op, step.bucket_rows()));
+    const Buffer scratch = shared_scratch != nullptr
+                               ? *shared_scratch
+                               : gpu().buffer(attention_scratch_bytes(c.tuning, c.op, step.bucket_rows()));
     EXPECT_TRUE(attention_supported(c.op, step.cache()));
     const auto attend = [&] {
         gpu().run([&](Recorder& recorder) {
@@ -241,6 +243,15 @@ TEST(Attention, OfAMixedStepMakesTilesAndSingleRowsSideBySide) {
         c.format = format;
         c.op.softcap = 5.0F;
         run_and_check(c);
+    }
+}
+
+// Runs a case in scratch memory that other cases have used.
+TEST(Attention, SharesItsScratchMemoryAmongStepsOfDifferentSizes) {
+    const Buffer scratch = gpu().buffer(attention_scratch_bytes({}, gemma({}).op, 64));
+    for (int sequences : {1, 8, 2, 64, 1}) {
+        SCOPED_TRACE(sequences);
+        run_and_check(gemma(std::vector<PagedSequence>(static_cast<size_t>(sequences), {.past = 150})), &scratch);
     }
 }
 
