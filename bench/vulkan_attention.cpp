@@ -152,9 +152,8 @@ class Bench {
     size_t element(const Case& c, int sequence, int position, int kv_head) const {
         const int blocks = blocks_of(c);
         const int block = sequence * blocks + position / kBlockTokens;
-        const auto slot =
-            static_cast<size_t>((block * setting_.shape.kv_heads + kv_head) * kBlockTokens + position % kBlockTokens);
-        return slot * static_cast<size_t>(setting_.shape.head_dim);
+        const int slot = (block * setting_.shape.kv_heads + kv_head) * kBlockTokens + position % kBlockTokens;
+        return static_cast<size_t>(slot) * static_cast<size_t>(setting_.shape.head_dim);
     }
     static int blocks_of(const Case& c) { return (c.past + c.rows + kBlockTokens - 1) / kBlockTokens; }
     double noise(size_t element) const { return noise_values_[element % noise_values_.size()]; }
@@ -431,8 +430,9 @@ int main(int argc, char** argv) {
     app.add_option("--seconds", seconds, "Time to spend, about");
     app.add_flag("--quick", quick, "Tiny shapes, to see that it runs");
     CLI11_PARSE(app, argc, argv);
-    using namespace tandem::vulkan;
-    const tandem::Result<bool> right = sweep(device, quick ? quick_setting() : full_setting(seconds));
+    namespace bench = tandem::vulkan;
+    const tandem::Result<bool> right =
+        bench::sweep(device, quick ? bench::quick_setting() : bench::full_setting(seconds));
     if (!right) fmt::print(stderr, "{}\n", right.error().message);
     return right && *right ? 0 : 1;
 }

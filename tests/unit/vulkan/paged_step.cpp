@@ -74,7 +74,8 @@ void PagedStep::write_step() {
 size_t PagedStep::element(int sequence, int position, int kv_head) const {
     const int tokens = shape_.block_tokens;
     const int block = tables_[static_cast<size_t>(sequence)][static_cast<size_t>(position / tokens)];
-    return static_cast<size_t>(((block * shape_.kv_heads + kv_head) * tokens + position % tokens) * shape_.head_dim);
+    const int slot = (block * shape_.kv_heads + kv_head) * tokens + position % tokens;
+    return static_cast<size_t>(slot) * static_cast<size_t>(shape_.head_dim);
 }
 
 std::vector<float> PagedStep::uniform(size_t count) {
