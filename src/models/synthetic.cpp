@@ -238,19 +238,19 @@ class Maker {
     }
 
     // Numbers near `middle`.
-    void vector(std::string name, int count, float middle) {
+    void vector(const std::string& name, int count, float middle) {
         Content content;
         content.values.resize(static_cast<size_t>(count));
         for (float& value : content.values) value = middle + 0.1F * random_.symmetric();
-        add(std::move(name), DType::f32, {count}, std::move(content));
+        add(name, DType::f32, {count}, std::move(content));
     }
 
-    void matrix(std::string name, int rows, int cols) { matrix(std::move(name), rows, cols, spec_.type); }
+    void matrix(const std::string& name, int rows, int cols) { matrix(name, rows, cols, spec_.type); }
 
-    void matrix(std::string name, int rows, int cols, DType type) {
+    void matrix(const std::string& name, int rows, int cols, DType type) {
         std::shared_ptr<const Pieces>& pieces = pieces_[{type, cols}];
         if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(type, cols, random_.next()));
-        add(std::move(name), type, {rows, cols}, {.stock = pieces, .seed = random_.next()});
+        add(name, type, {rows, cols}, {.stock = pieces, .seed = random_.next()});
     }
 
     void add(const std::string& name, DType type, std::vector<int64_t> shape, Content made) {

@@ -364,7 +364,7 @@ HWY_INLINE void multiply_panels(const Panel* panels, const QuantizedRow* x, int6
                 w[n] = hn::Load(DU8(), panels[n].q + static_cast<size_t>((b * 8 + j) * kLanes) * 4);
             TANDEM_UNROLL
             for (int m = 0; m < kRows; ++m) {
-                int32_t four;
+                int32_t four = 0;
                 std::memcpy(&four, x[m].q + (first + b) * kBlock + 4 * j, 4);
                 const VI8 x4 = hn::BitCast(DI8(), hn::Set(d32, four));
                 TANDEM_UNROLL

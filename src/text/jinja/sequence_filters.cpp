@@ -106,8 +106,9 @@ Result<std::vector<Value>> sorted(Runtime& rt, std::vector<Keyed> items, bool re
     std::stable_sort(items.begin(), items.end(), [&](const Keyed& a, const Keyed& b) {
         if (error) return false;
         Result<bool> r = reverse ? before(rt, b.keys, a.keys, one_key) : before(rt, a.keys, b.keys, one_key);
-        if (!r) error = std::move(r).error();
-        return r && *r;
+        if (r) return *r;
+        error = std::move(r).error();
+        return false;
     });
     if (error) return std::move(*error);
     std::vector<Value> out;

@@ -12,26 +12,26 @@ namespace {
 class Generate : public testing::Test {
   protected:
     std::unique_ptr<Session> session(const SessionOptions& options = {}) {
-        auto opened = Session::open(bundle.model, *backend, options);
+        auto opened = Session::open(bundle_.model, *backend_, options);
         EXPECT_TRUE(opened) << opened.error().message;
         return std::move(*opened);
     }
 
     GenerateRequest greedy(std::string_view text, int max_tokens) const {
         GenerateRequest request;
-        request.prompt = bundle.tokenizer.encode(text);
+        request.prompt = bundle_.tokenizer.encode(text);
         request.max_tokens = max_tokens;
         return request;
     }
 
     Generation run(Session& in, const GenerateRequest& request) const {
-        auto result = generate(in, bundle.tokenizer, request);
+        auto result = generate(in, bundle_.tokenizer, request);
         EXPECT_TRUE(result) << result.error().message;
         return std::move(*result);
     }
 
-    Bundle bundle = open_bundle("").value();
-    std::unique_ptr<device::Backend> backend = cpu::make_backend({.threads = 1}).value();
+    Bundle bundle_ = open_bundle("").value();
+    std::unique_ptr<device::Backend> backend_ = cpu::make_backend({.threads = 1}).value();
 };
 
 constexpr const char* kStory = "Once upon a time there was a fox who";
@@ -93,7 +93,7 @@ TEST_F(Generate, EndsWhereTheContextIsFull) {
     EXPECT_EQ(result.tokens.size(), 6U);  // the last one needs no place: nothing follows it
 
     const auto small = session({.context = 4, .chunk = 256, .kv_dtype = {}});
-    const auto refused = generate(*small, bundle.tokenizer, request);
+    const auto refused = generate(*small, bundle_.tokenizer, request);
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("do not fit into a context of 4"), std::string::npos);
 }
