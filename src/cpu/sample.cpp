@@ -105,8 +105,7 @@ const Registration<op::Sample> kReference{sample};
 
 void adjust_logits(std::span<float> logits, const device::SamplingRow& row, std::span<int32_t> counts) {
     const device::SamplingParams& params = *row.params;
-    if (params.penalizes())
-        apply_penalties(logits, row, counts);
+    if (params.penalizes()) apply_penalties(logits, row, counts);
     for (const auto& [token, bias] : params.logit_bias) {
         if (token >= 0 && static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
     }

@@ -25,7 +25,7 @@ struct MatmulCall {
     VkDeviceAddress bias = 0;           // f32 [outputs], or 0 for none; goes into the first split
     std::optional<op::Activation> glu;  // weight rows [0, outputs / 2) are the gate, the others up
     uint32_t max_splits = kMaxMatmulSplits;
-    VkDeviceAddress y = 0;              // f32 [splits][rows][outputs], with a GLU [rows][outputs / 2]
+    VkDeviceAddress y = 0;  // f32 [splits][rows][outputs], with a GLU [rows][outputs / 2]
 };
 
 uint32_t matmul_splits(const Tuning& tuning, const MatmulCall& call);
