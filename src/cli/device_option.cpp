@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/user_paths.h"
 #include "cpu/backend.h"
 #include "cpu/rates.h"
 #ifdef TANDEM_VULKAN
@@ -31,7 +32,8 @@ std::string selector_of(const DeviceOptions& options) {
 
 // Under --strict a software device does not count as a GPU.
 Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
-    return vulkan::make_backend({.device = selector_of(options), .allow_software = !options.strict});
+    return vulkan::make_backend(
+        {.device = selector_of(options), .allow_software = !options.strict, .pipeline_cache = cache_directory()});
 }
 
 Result<device::Rates> measure_vulkan(const DeviceOptions& options) {

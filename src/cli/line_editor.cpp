@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cli/interrupt.h"
+#include "cli/user_paths.h"
 
 namespace tandem::cli {
 
@@ -31,17 +32,8 @@ void choose_utf8_locale() {
 }  // namespace
 
 std::string history_path() {
-    const char* const state = std::getenv("XDG_STATE_HOME");
-    const char* const home = std::getenv("HOME");
-    std::filesystem::path base;
-    if (state != nullptr && *state == '/') {
-        base = state;
-    } else if (home != nullptr && *home == '/') {
-        base = std::filesystem::path(home) / ".local" / "state";
-    } else {
-        return {};
-    }
-    return (base / "tandem" / "history").string();
+    const std::filesystem::path directory = state_directory();
+    return directory.empty() ? "" : (directory / "history").string();
 }
 
 struct LineEditor::State {

@@ -26,25 +26,45 @@ Result<std::unique_ptr<Session>> Session::open(const models::Model& model, devic
     session->context_ = options.context > 0 ? options.context : std::min(model.context_length, kDefaultContext);
     session->chunk_ = std::min(options.chunk, session->context_);
 
-    const int blocks = (session->context_ + kBlockTokens - 1) / kBlockTokens;
     const int groups = model.program.cache_groups();
     if (groups > device::kMaxCacheGroups) {
         return fail("{}: {} kinds of attention window, at most {} are supported", model.name, groups,
                     device::kMaxCacheGroups);
     }
-    session->cache_ = TRY(backend.make_cache({
-        .layers = model.program.caches,
-        .dtype = options.kv_dtype.value_or(default_kv_dtype(model)),
-        .block_tokens = kBlockTokens,
-        .blocks = std::vector<int>(static_cast<size_t>(groups), blocks),
-    }));
-    session->blocks_.resize(static_cast<size_t>(blocks));
+    session->kv_dtype_ = options.kv_dtype.value_or(default_kv_dtype(model));
+    TRY(session->make_cache());
+    session->blocks_.resize(static_cast<size_t>(session->block_count()));
     std::iota(session->blocks_.begin(), session->blocks_.end(), 0);
 
     device::SequenceRows sequence;
     for (int group = 0; group < groups; ++group) sequence.blocks[static_cast<size_t>(group)] = session->blocks_;
     session->batch_.sequences = {sequence};
     return session;
+}
+
+Status Session::make_cache() {
+    const auto groups = static_cast<size_t>(model_.program.cache_groups());
+    cache_ = TRY(backend_.make_cache({
+        .layers = model_.program.caches,
+        .dtype = kv_dtype_,
+        .block_tokens = kBlockTokens,
+        .blocks = std::vector<int>(groups, block_count()),
+    }));
+    return Ok{};
+}
+
+Status Session::run(device::Executable& executable) {
+    const Status done = device::run(executable, batch_);
+    if (done) return Ok{};
+    held_.clear();
+    sampler_.reset();
+    scorer_.reset();
+    cache_.reset();
+    return done;
+}
+
+int Session::block_count() const {
+    return (context_ + kBlockTokens - 1) / kBlockTokens;
 }
 
 int Session::cached_tokens(std::span<const TokenId> tokens) const {
@@ -64,6 +84,7 @@ Status Session::check_fits(std::span<const TokenId> tokens) const {
 
 Result<device::Executable*> Session::executable(std::unique_ptr<device::Executable>& slot, const char* result,
                                                 graph::Extents limits) {
+    if (!cache_) TRY(make_cache());
     if (!slot) {
         slot = TRY(backend_.compile(model_.program, model_.weights, cache_, {.limits = limits, .results = {result}}));
     }
@@ -107,7 +128,7 @@ Result<std::vector<TokenId>> Session::advance_by(int most, std::span<const Token
                 batch_.steps = std::clamp(most, 1, std::min(sampler->max_steps(), context_ - past));
             }
         }
-        TRY(device::run(*sampler, batch_));
+        TRY(run(*sampler));
         held_.insert(held_.end(), piece.begin(), piece.end());
         past += static_cast<int>(piece.size());
     }
@@ -129,7 +150,7 @@ Status Session::score(std::span<const TokenId> tokens,
         std::iota(batch_.output_rows.begin(), batch_.output_rows.end(), 0);
         batch_.sampling.clear();
         batch_.steps = 1;
-        TRY(device::run(*scorer, batch_));
+        TRY(run(*scorer));
         held_.insert(held_.end(), piece.begin(), piece.end());
 
         const std::span<const float> logits = device::result_as<float>(*scorer, 0);

@@ -58,6 +58,11 @@ class Session {
     Session(const models::Model& model, device::Backend& backend) : model_(model), backend_(backend) {}
 
     Status check_fits(std::span<const TokenId> tokens) const;
+    // Runs the batch. After an error nothing of the device is trusted any more: it may be lost, and making the cache
+    // again is what brings it back.
+    Status run(device::Executable& executable);
+    Status make_cache();
+    int block_count() const;  // of the cache
     Result<device::Executable*> executable(std::unique_ptr<device::Executable>& slot, const char* result,
                                            graph::Extents limits);
     void fill_batch(std::span<const TokenId> tokens, int past);
@@ -66,9 +71,10 @@ class Session {
     device::Backend& backend_;
     int context_ = 0;
     int chunk_ = 0;
-    std::shared_ptr<device::KvCache> cache_;
-    std::vector<int32_t> blocks_;  // the sequence owns the whole cache, block i holding its i-th positions
-    std::vector<TokenId> held_;    // the tokens whose keys and values are in the cache
+    DType kv_dtype_ = DType::f16;
+    std::shared_ptr<device::KvCache> cache_;  // null after an error
+    std::vector<int32_t> blocks_;             // the sequence owns the whole cache, block i holding its i-th positions
+    std::vector<TokenId> held_;               // the tokens whose keys and values are in the cache
     device::Batch batch_;
     std::unique_ptr<device::Executable> sampler_;  // made at the first advance()
     std::unique_ptr<device::Executable> scorer_;   // made at the first score()

@@ -25,16 +25,34 @@ device::Description description_of(const DeviceInfo& info) {
     return description;
 }
 
+// An opened device and what everything on it shares.
+struct Opened {
+    std::shared_ptr<Device> device;
+    std::unique_ptr<Queue> queue;
+    std::unique_ptr<PipelineCache> pipelines;
+};
+
+Result<std::shared_ptr<Opened>> open(const Options& options) {
+    auto opened = std::make_shared<Opened>();
+    opened->device = TRY(Device::open(options.device, {.validation = options.validation,
+                                                       .device_limit_bytes = options.device_limit_bytes,
+                                                       .host_limit_bytes = options.host_limit_bytes}));
+    const DeviceInfo& info = opened->device->info();
+    if (info.software() && !options.allow_software) {
+        return fail("{} is a software device, which --strict does not take for a GPU", info.name);
+    }
+    opened->queue = TRY(Queue::create(opened->device));
+    opened->pipelines = TRY(PipelineCache::open(opened->device, options.pipeline_cache));
+    return opened;
+}
+
 class VulkanBackend final : public device::Backend {
   public:
-    VulkanBackend(std::shared_ptr<Device> device, std::unique_ptr<Queue> queue,
-                  std::unique_ptr<PipelineCache> pipelines, bool exact)
-        : device_(std::move(device)),
-          queue_(std::move(queue)),
-          pipelines_(std::move(pipelines)),
-          tuning_(default_tuning(device_->info())),
-          exact_(exact),
-          description_(description_of(device_->info())) {}
+    VulkanBackend(Options options, std::shared_ptr<Opened> opened)
+        : options_(std::move(options)),
+          opened_(std::move(opened)),
+          tuning_(default_tuning(opened_->device->info())),
+          description_(description_of(opened_->device->info())) {}
 
     const device::Description& describe() const override { return description_; }
 
@@ -43,40 +61,56 @@ class VulkanBackend final : public device::Backend {
     }
 
     Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape shape) override {
-        std::shared_ptr<DeviceCache> cache = TRY(DeviceCache::create(device_, std::move(shape)));
-        TRY(cache->clear(*queue_));
+        TRY(reopen_if_lost());
+        std::shared_ptr<DeviceCache> cache = TRY(DeviceCache::create(opened_->device, std::move(shape)));
+        TRY(cache->clear(*opened_->queue));
         return std::shared_ptr<device::KvCache>(std::move(cache));
     }
 
     Result<std::unique_ptr<device::Executable>> compile(const graph::Program& program, const graph::Weights& weights,
                                                         std::shared_ptr<device::KvCache> cache,
                                                         const device::CompileOptions& options) override {
-        return vulkan::compile({.program = program,
-                                .weights = weights,
-                                .cache = std::static_pointer_cast<DeviceCache>(std::move(cache)),
-                                .options = options,
-                                .store = store_for(weights),
-                                .tuning = tuning_,
-                                .exact = exact_,
-                                .pipelines = *pipelines_,
-                                .queue = *queue_});
+        if (!cache) TRY(reopen_if_lost());
+        TRY(opened_->device->check_alive());
+        const std::shared_ptr<WeightStore> store = store_for(weights);
+        TRY(store->place(graph::keep_results(program, options.results)));
+        std::unique_ptr<device::Executable> executable =
+            TRY(vulkan::compile({.program = program,
+                                 .weights = weights,
+                                 .cache = std::static_pointer_cast<DeviceCache>(std::move(cache)),
+                                 .options = options,
+                                 .store = store,
+                                 .tuning = tuning_,
+                                 .exact = options_.exact,
+                                 .pipelines = *opened_->pipelines,
+                                 .queue = *opened_->queue}));
+        TRY(store->finish());
+        return executable;
     }
 
+    Device& device() { return *opened_->device; }
+
   private:
+    // What was compiled for the lost device keeps it until it goes itself.
+    Status reopen_if_lost() {
+        if (!opened_->device->lost()) return Ok{};
+        opened_ = TRY(open(options_));
+        stores_.clear();
+        return Ok{};
+    }
+
     // Everything compiled with the same Weights shares one copy of them, which goes when the last of it does.
     std::shared_ptr<WeightStore> store_for(const graph::Weights& weights) {
         std::erase_if(stores_, [](const auto& entry) { return entry.second.expired(); });
         std::weak_ptr<WeightStore>& known = stores_[&weights];
         std::shared_ptr<WeightStore> store = known.lock();
-        if (!store) known = store = std::make_shared<WeightStore>(device_, *queue_);
+        if (!store) known = store = std::make_shared<WeightStore>(opened_->device, *opened_->queue, opened_);
         return store;
     }
 
-    std::shared_ptr<Device> device_;
-    std::unique_ptr<Queue> queue_;
-    std::unique_ptr<PipelineCache> pipelines_;
+    Options options_;
+    std::shared_ptr<Opened> opened_;
     Tuning tuning_;
-    bool exact_;
     std::map<const graph::Weights*, std::weak_ptr<WeightStore>> stores_;
     device::Description description_;
 };
@@ -84,14 +118,12 @@ class VulkanBackend final : public device::Backend {
 }  // namespace
 
 Result<std::unique_ptr<device::Backend>> make_backend(const Options& options) {
-    std::shared_ptr<Device> device = TRY(Device::open(options.device, {.validation = options.validation}));
-    if (device->info().software() && !options.allow_software) {
-        return fail("{} is a software device, which --strict does not take for a GPU", device->info().name);
-    }
-    std::unique_ptr<Queue> queue = TRY(Queue::create(device));
-    std::unique_ptr<PipelineCache> pipelines = TRY(PipelineCache::open(device, {}));
-    return std::unique_ptr<device::Backend>(
-        std::make_unique<VulkanBackend>(std::move(device), std::move(queue), std::move(pipelines), options.exact));
+    std::shared_ptr<Opened> opened = TRY(open(options));
+    return std::unique_ptr<device::Backend>(std::make_unique<VulkanBackend>(options, std::move(opened)));
+}
+
+void lose_device(device::Backend& backend) {
+    static_cast<void>(static_cast<VulkanBackend&>(backend).device().lose("so that a test sees what follows"));
 }
 
 std::vector<device::Description> list_devices() {

@@ -1,6 +1,8 @@
 // Vulkan as a device: the whole Program on one GPU.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +16,16 @@ struct Options {
     bool allow_software = true;  // take a device that is no GPU
     bool exact = false;          // every op by itself in f32: slow, and as close to the reference as floats get
     bool validation = false;     // with the Khronos validation layer
+    std::filesystem::path pipeline_cache = {};  // directory for the driver's compiled code; empty: it is not kept
+    uint64_t device_limit_bytes = 0;            // of the GPU's own memory; 0: all that is free
+    uint64_t host_limit_bytes = 0;              // of host memory that the GPU reads, likewise
 };
 
+// A device that is lost fails every step; after that, the next make_cache() opens it again.
 Result<std::unique_ptr<device::Backend>> make_backend(const Options& options);
+
+// As if the driver had reported the device as lost: for tests of what follows.
+void lose_device(device::Backend& backend);
 
 // One Description per GPU of the machine, usable or not (then its details say why), in the order of their numbers.
 std::vector<device::Description> list_devices();

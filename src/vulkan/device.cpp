@@ -277,6 +277,7 @@ Result<std::vector<DeviceInfo>> Device::list() {
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& selector, const DeviceOptions& options) {
     std::shared_ptr<Device> device(new Device());
+    device->options_ = options;
     device->instance_ = TRY(create_instance(options.validation));
     if (options.validation) {
         const VkDebugUtilsMessengerCreateInfoEXT create{
@@ -339,7 +340,7 @@ Status Device::create(VkPhysicalDevice physical) {
 
 Device::~Device() {
     if (device_ != VK_NULL_HANDLE) {
-        vkDeviceWaitIdle(device_);
+        if (!lost_) vkDeviceWaitIdle(device_);
         vkDestroyDevice(device_, nullptr);
     }
     if (messenger_ != VK_NULL_HANDLE) {
@@ -348,6 +349,17 @@ Device::~Device() {
         destroy(instance_, messenger_, nullptr);
     }
     if (instance_ != VK_NULL_HANDLE) vkDestroyInstance(instance_, nullptr);
+}
+
+Status Device::check_alive() const {
+    if (lost_) return fail("vulkan:{} ({}) was lost and has not been opened again", info_.index, info_.name);
+    return Ok{};
+}
+
+Error Device::lose(std::string_view why) {
+    lost_ = true;
+    return fail("vulkan:{} ({}) is lost, and with it what it was doing: {}; the next request opens it again",
+                info_.index, info_.name, why);
 }
 
 int Device::validation_messages() {

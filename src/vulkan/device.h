@@ -1,9 +1,12 @@
 // Device: one Vulkan GPU, opened for compute, with what it can do.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -43,6 +46,8 @@ struct DeviceInfo {
 
 struct DeviceOptions {
     bool validation = false;  // with the Khronos layer, including synchronization; its messages end up in the log
+    uint64_t device_limit_bytes = 0;  // of its own memory that may be used; 0: all
+    uint64_t host_limit_bytes = 0;    // of host memory, likewise
 };
 
 class Device {
@@ -65,6 +70,18 @@ class Device {
     uint32_t queue_family() const { return queue_family_; }
     const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
 
+    const DeviceOptions& options() const { return options_; }
+
+    // A device that was reset or hangs is lost for good: whatever is asked of it fails, and it must be opened again.
+    bool lost() const { return lost_; }
+    Status check_alive() const;
+    Error lose(std::string_view why);  // the error to report
+
+    // Bytes of a heap that this process has taken.
+    uint64_t allocated_bytes(uint32_t heap) const { return allocated_[heap]; }
+    void count_allocated(uint32_t heap, uint64_t size_bytes) { allocated_[heap] += size_bytes; }
+    void count_freed(uint32_t heap, uint64_t size_bytes) { allocated_[heap] -= size_bytes; }
+
     // Errors and warnings that validation reported so far, over all devices of the process.
     static int validation_messages();
 
@@ -80,6 +97,9 @@ class Device {
     uint32_t queue_family_ = 0;
     VkPhysicalDeviceMemoryProperties memory_{};
     DeviceInfo info_;
+    DeviceOptions options_;
+    std::atomic<bool> lost_{false};
+    std::array<std::atomic<uint64_t>, VK_MAX_MEMORY_HEAPS> allocated_{};
 };
 
 }  // namespace tandem::vulkan

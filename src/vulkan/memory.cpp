@@ -60,18 +60,31 @@ Arena::Arena(std::shared_ptr<Device> device, MemoryKind kind, uint64_t block_byt
       block_bytes_(std::min(block_bytes, device_->capabilities().max_allocation_bytes)) {}
 
 Arena::~Arena() {
-    for (const Block& block : blocks_) {
-        vkDestroyBuffer(device_->handle(), block.buffer, nullptr);
-        vkFreeMemory(device_->handle(), block.memory, nullptr);
-    }
+    for (const Block& block : blocks_) free(block);
+}
+
+void Arena::free(const Block& block) {
+    vkDestroyBuffer(device_->handle(), block.buffer, nullptr);
+    vkFreeMemory(device_->handle(), block.memory, nullptr);
+    device_->count_freed(block.heap, block.heap_bytes);
 }
 
 Status Arena::add_block(uint64_t size_bytes) {
-    Block& block = blocks_.emplace_back();
-    block.size_bytes = size_bytes;
+    Block block{.size_bytes = size_bytes};
+    const Status made = make(block);
+    if (!made) {
+        free(block);
+        return made;
+    }
+    reserved_bytes_ += block.heap_bytes;
+    blocks_.push_back(block);
+    return Ok{};
+}
+
+Status Arena::make(Block& block) {
     const VkBufferCreateInfo create{
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .size = size_bytes,
+        .size = block.size_bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
                  VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                  VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
@@ -91,7 +104,9 @@ Status Arena::add_block(uint64_t size_bytes) {
                                         .memoryTypeIndex = *type};
     VK_TRY(fmt::format("allocating {} MiB on {}", needs.size >> 20, device_->info().name),
            vkAllocateMemory(device_->handle(), &allocate, nullptr, &block.memory));
-    reserved_bytes_ += needs.size;
+    block.heap = device_->memory().memoryTypes[*type].heapIndex;
+    block.heap_bytes = needs.size;
+    device_->count_allocated(block.heap, block.heap_bytes);
     VK_TRY("binding memory", vkBindBufferMemory(device_->handle(), block.buffer, block.memory, 0));
     if (kind_ != MemoryKind::device) {
         void* mapped = nullptr;
@@ -113,7 +128,8 @@ Result<Buffer> Arena::allocate(uint64_t size_bytes) {
     const auto fits = [&](const Block& block) { return block.size_bytes - block.used_bytes >= size; };
     auto block = std::find_if(blocks_.begin(), blocks_.end(), fits);
     if (block == blocks_.end()) {
-        const Status added = add_block(std::max(size, block_bytes_));
+        Status added = add_block(std::max(size, block_bytes_));
+        if (!added && size < block_bytes_) added = add_block(size);  // what is left may be less than a usual block
         if (!added) return added.error();
         block = std::prev(blocks_.end());
     }
@@ -137,10 +153,13 @@ std::vector<HeapBudget> heap_budgets(const Device& device) {
     std::vector<HeapBudget> heaps;
     for (uint32_t i = 0; i < all.memoryProperties.memoryHeapCount; ++i) {
         const VkMemoryHeap& heap = all.memoryProperties.memoryHeaps[i];
-        const uint64_t free = device.capabilities().memory_budget
-                                  ? budget.heapBudget[i] - std::min(budget.heapBudget[i], budget.heapUsage[i])
-                                  : heap.size;
-        heaps.push_back({heap.size, free, (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+        const bool local = (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+        const auto less = [](uint64_t from, uint64_t taken) { return from - std::min(from, taken); };
+        uint64_t free = device.capabilities().memory_budget ? less(budget.heapBudget[i], budget.heapUsage[i])
+                                                            : less(heap.size, device.allocated_bytes(i));
+        const uint64_t limit = local ? device.options().device_limit_bytes : device.options().host_limit_bytes;
+        if (limit > 0) free = std::min(free, less(limit, device.allocated_bytes(i)));
+        heaps.push_back({heap.size, free, local});
     }
     return heaps;
 }

@@ -50,9 +50,13 @@ class Arena {
         std::byte* mapped = nullptr;
         uint64_t size_bytes = 0;
         uint64_t used_bytes = 0;
+        uint32_t heap = 0;
+        uint64_t heap_bytes = 0;  // taken from it
     };
 
     Status add_block(uint64_t size_bytes);
+    Status make(Block& block);
+    void free(const Block& block);
 
     std::shared_ptr<Device> device_;
     MemoryKind kind_;
@@ -61,7 +65,8 @@ class Arena {
     std::vector<Block> blocks_;
 };
 
-// What a heap has left by the driver's own account, or its whole size where the driver gives none.
+// What a heap has left, within the limits of DeviceOptions: by the driver's own account, or, where it gives none, what
+// this process has not taken.
 struct HeapBudget {
     uint64_t size_bytes = 0;
     uint64_t free_bytes = 0;

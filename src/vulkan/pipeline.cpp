@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "vulkan/pipeline_file.h"
 
 namespace tandem::vulkan {
 
@@ -18,17 +18,16 @@ std::string_view weight_kernel(std::string_view kernel, DType dtype) {
     return find_kernel(fmt::format("{}.{}", kernel, name(dtype))).name;
 }
 
-Result<std::unique_ptr<PipelineCache>> PipelineCache::open(std::shared_ptr<Device> device, std::filesystem::path file) {
+Result<std::unique_ptr<PipelineCache>> PipelineCache::open(std::shared_ptr<Device> device,
+                                                           const std::filesystem::path& directory) {
     std::unique_ptr<PipelineCache> cache(new PipelineCache(std::move(device)));
-    cache->file_ = std::move(file);
-    std::string saved;
-    if (!cache->file_.empty()) {
-        // The driver checks that the data is its own and starts afresh where it is not.
-        if (Result<std::string> read = read_text_file(cache->file_)) saved = std::move(*read);
+    if (!directory.empty()) {
+        cache->file_ = directory / pipeline_file_name(*cache->device_);
+        cache->saved_ = read_pipeline_file(cache->file_, *cache->device_);
     }
     const VkPipelineCacheCreateInfo create{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-                                           .initialDataSize = saved.size(),
-                                           .pInitialData = saved.data()};
+                                           .initialDataSize = cache->saved_.size(),
+                                           .pInitialData = cache->saved_.data()};
     VkDevice handle = cache->device_->handle();
     VK_TRY("creating the pipeline cache", vkCreatePipelineCache(handle, &create, nullptr, &cache->cache_));
     const VkPushConstantRange range{.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = kPushBytes};
@@ -39,19 +38,17 @@ Result<std::unique_ptr<PipelineCache>> PipelineCache::open(std::shared_ptr<Devic
     return cache;
 }
 
+void PipelineCache::save() const {
+    size_t size = 0;
+    vkGetPipelineCacheData(device_->handle(), cache_, &size, nullptr);
+    std::string data(size, '\0');
+    if (vkGetPipelineCacheData(device_->handle(), cache_, &size, data.data()) != VK_SUCCESS || data == saved_) return;
+    write_pipeline_file(file_, data);
+}
+
 PipelineCache::~PipelineCache() {
     VkDevice handle = device_->handle();
-    if (!file_.empty() && !pipelines_.empty()) {
-        size_t size = 0;
-        vkGetPipelineCacheData(handle, cache_, &size, nullptr);
-        std::string data(size, '\0');
-        // Not being able to keep it costs the next start some time and nothing else.
-        if (vkGetPipelineCacheData(handle, cache_, &size, data.data()) == VK_SUCCESS) {
-            std::error_code ignored;
-            std::filesystem::create_directories(file_.parent_path(), ignored);
-            static_cast<void>(write_file(file_, data));
-        }
-    }
+    if (!file_.empty() && !pipelines_.empty() && !device_->lost()) save();
     for (const auto& [key, pipeline] : pipelines_) vkDestroyPipeline(handle, pipeline, nullptr);
     vkDestroyPipelineLayout(handle, layout_, nullptr);
     vkDestroyPipelineCache(handle, cache_, nullptr);

@@ -42,8 +42,10 @@ class PipelineCache {
   public:
     static constexpr uint32_t kPushBytes = 128;
 
-    // `file`: where the driver's compiled code is kept between runs; empty: nowhere.
-    static Result<std::unique_ptr<PipelineCache>> open(std::shared_ptr<Device> device, std::filesystem::path file);
+    // `directory`: where the driver's compiled code is kept between runs, in a file for each device and driver; empty:
+    // nowhere. A file that is damaged or another driver's is taken for none.
+    static Result<std::unique_ptr<PipelineCache>> open(std::shared_ptr<Device> device,
+                                                       const std::filesystem::path& directory);
 
     PipelineCache(const PipelineCache&) = delete;
     PipelineCache& operator=(const PipelineCache&) = delete;
@@ -54,9 +56,11 @@ class PipelineCache {
 
   private:
     explicit PipelineCache(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+    void save() const;
 
     std::shared_ptr<Device> device_;
-    std::filesystem::path file_;
+    std::filesystem::path file_;  // empty: not kept
+    std::string saved_;           // what the file holds
     VkPipelineCache cache_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
     std::map<PipelineKey, VkPipeline> pipelines_;

@@ -1,5 +1,6 @@
 #include "vulkan/queue.h"
 
+#include <thread>
 #include <vector>
 
 namespace tandem::vulkan {
@@ -7,7 +8,12 @@ namespace tandem::vulkan {
 namespace {
 
 // Longer than any step; a GPU that takes longer hangs, and the driver's own timeout has failed to say so.
-constexpr uint64_t kHangNanoseconds = 120'000'000'000ULL;
+constexpr std::chrono::seconds kHang{120};
+
+// The kernel wakes a sleeper a few tens of microseconds after the GPU is done, about as much as a short step takes.
+// So it is woken this much earlier, and looks itself for at most this long.
+constexpr std::chrono::microseconds kEarly{60};
+constexpr std::chrono::microseconds kPoll{120};
 
 }  // namespace
 
@@ -26,7 +32,7 @@ Result<std::unique_ptr<Queue>> Queue::create(std::shared_ptr<Device> device) {
 }
 
 Queue::~Queue() {
-    vkQueueWaitIdle(device_->queue());
+    if (!device_->lost()) vkQueueWaitIdle(device_->queue());  // a GPU that hangs would never be idle
     vkDestroySemaphore(device_->handle(), timeline_, nullptr);
     vkDestroyCommandPool(device_->handle(), pool_, nullptr);
 }
@@ -69,16 +75,45 @@ Result<uint64_t> Queue::submit(VkCommandBuffer commands, int times) {
                                .pCommandBufferInfos = buffers.data(),
                                .signalSemaphoreInfoCount = 1,
                                .pSignalSemaphoreInfos = &signal};
-    VK_TRY("submitting", vkQueueSubmit2(device_->queue(), 1, &submit, VK_NULL_HANDLE));
+    TRY(device_->check_alive());
+    const VkResult result = vkQueueSubmit2(device_->queue(), 1, &submit, VK_NULL_HANDLE);
+    if (result == VK_ERROR_DEVICE_LOST) return device_->lose("the driver reports it as lost");
+    VK_TRY("submitting", result);
+    submitted_at_ = Clock::now();
     return ++submitted_;
 }
 
-Status Queue::wait(uint64_t value) {
+VkResult Queue::block(uint64_t value, std::chrono::nanoseconds timeout) const {
     const VkSemaphoreWaitInfo wait{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                    .semaphoreCount = 1,
                                    .pSemaphores = &timeline_,
                                    .pValues = &value};
-    VK_TRY("waiting for the GPU", vkWaitSemaphores(device_->handle(), &wait, kHangNanoseconds));
+    return vkWaitSemaphores(device_->handle(), &wait, static_cast<uint64_t>(timeout.count()));
+}
+
+VkResult Queue::poll(uint64_t value, Clock::time_point until) const {
+    while (Clock::now() < until) {
+        uint64_t counter = 0;
+        const VkResult result = vkGetSemaphoreCounterValue(device_->handle(), timeline_, &counter);
+        if (result != VK_SUCCESS) return result;
+        if (counter >= value) return VK_SUCCESS;
+        std::this_thread::yield();
+    }
+    return VK_TIMEOUT;
+}
+
+Status Queue::wait(uint64_t value) {
+    TRY(device_->check_alive());
+    const std::chrono::nanoseconds left = submitted_at_ + expected_ - kEarly - Clock::now();
+    VkResult result = VK_TIMEOUT;
+    if (left.count() > 0) result = block(value, left);
+    // A software device needs the cores itself.
+    if (result == VK_TIMEOUT && !device_->info().software()) result = poll(value, Clock::now() + kPoll);
+    if (result == VK_TIMEOUT) result = block(value, kHang);
+    if (result == VK_TIMEOUT) return device_->lose(fmt::format("it did not answer for {} s", kHang.count()));
+    if (result == VK_ERROR_DEVICE_LOST) return device_->lose("the driver reports it as lost");
+    VK_TRY("waiting for the GPU", result);
+    if (value == submitted_) expected_ = Clock::now() - submitted_at_;
     return Ok{};
 }
 

@@ -1,6 +1,7 @@
 // Queue: submits recorded command buffers in order and waits for them by a timeline semaphore.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -27,6 +28,10 @@ class Queue {
 
     // Runs the commands so many times, one after another; the value is what wait() takes for the last.
     Result<uint64_t> submit(VkCommandBuffer commands, int times = 1);
+
+    // Sleeps until shortly before the submission is expected to be done, looks again and again for a moment, and
+    // sleeps on: a short step is noticed at once, a long one takes no processor time. A GPU that never gets done
+    // counts as lost, like one that the driver calls so: nothing can be submitted to it any more.
     Status wait(uint64_t value);
 
     // Writes zeros and waits.
@@ -35,12 +40,19 @@ class Queue {
     const std::shared_ptr<Device>& device() const { return device_; }
 
   private:
+    using Clock = std::chrono::steady_clock;
+
     explicit Queue(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+    VkResult block(uint64_t value, std::chrono::nanoseconds timeout) const;
+    VkResult poll(uint64_t value, Clock::time_point until) const;
 
     std::shared_ptr<Device> device_;
     VkCommandPool pool_ = VK_NULL_HANDLE;
     VkSemaphore timeline_ = VK_NULL_HANDLE;
     uint64_t submitted_ = 0;
+    Clock::time_point submitted_at_{};
+    std::chrono::nanoseconds expected_{0};  // how long the last submission took
 };
 
 }  // namespace tandem::vulkan

@@ -103,13 +103,45 @@ Result<double> read_rate(Queue& queue, PipelineCache& pipelines) {
     return best;
 }
 
+struct MatrixParams {
+    VkDeviceAddress y;
+    uint32_t iterations;
+};
+
+Result<double> matrix_rate(Queue& queue, PipelineCache& pipelines) {
+    constexpr uint32_t kWarps = 8;         // of a workgroup; at least 2, as in kernels/matrix_rate.comp
+    constexpr uint32_t kProducts = 4 * 2;  // of an iteration, as there
+    constexpr uint32_t kSize = 16;
+    constexpr uint32_t kIterations = 1024;
+    constexpr int kPasses = 8;
+    const Capabilities& capabilities = queue.device()->capabilities();
+    const uint32_t warp = std::clamp(32U, capabilities.min_subgroup, capabilities.max_subgroup);
+    Arena arena(queue.device(), MemoryKind::device, Arena::kAlignment);
+    const Buffer y = TRY(arena.allocate(sizeof(uint32_t)));
+    double best = 0;
+    for (uint32_t groups : {264U, 528U, 1056U}) {
+        const Dispatch dispatch{.pipeline = {.kernel = "matrix_rate.khr",
+                                             .constants = {kWarps * warp, warp, kSize, kSize, kSize},
+                                             .subgroup = warp},
+                                .push = MatrixParams{y.address, kIterations},
+                                .reads = {},
+                                .writes = {whole(y)},
+                                .groups = {groups, 1, 1}};
+        const double flops = 2.0 * kSize * kSize * kSize * kProducts * kIterations * kWarps * groups * kPasses;
+        best = std::max(best, flops / TRY(best_seconds(queue, pipelines, dispatch, kPasses)));
+    }
+    return best;
+}
+
 }  // namespace
 
 Result<device::Rates> measure_rates(const std::string& device) {
     const std::shared_ptr<Device> opened = TRY(Device::open(device));
     const std::unique_ptr<Queue> queue = TRY(Queue::create(opened));
     const std::unique_ptr<PipelineCache> pipelines = TRY(PipelineCache::open(opened, {}));
-    return device::Rates{.read_bytes_per_s = TRY(read_rate(*queue, *pipelines))};
+    device::Rates rates{.read_bytes_per_s = TRY(read_rate(*queue, *pipelines))};
+    if (opened->capabilities().cooperative_matrix) rates.matrix_flops_per_s = TRY(matrix_rate(*queue, *pipelines));
+    return rates;
 }
 
 }  // namespace tandem::vulkan

@@ -1,4 +1,4 @@
-// Measures what a GPU does at best: how fast it reads its memory.
+// Measures what a GPU does at best: how fast it reads its memory, and multiplies matrices where it has units for that.
 #pragma once
 
 #include <string>

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "vulkan/placement.h"
 
 namespace tandem::vulkan {
 
 namespace {
-
-// A tensor goes up in pieces of about this much, so that staging memory stays small whatever the tensor.
-constexpr int64_t kPieceElements = int64_t{16} << 20;
 
 uint64_t align(uint64_t bytes) {
     return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
@@ -21,18 +19,6 @@ int64_t elements_of(const graph::WeightView& view) {
     return elements;
 }
 
-// Copies the planes of one piece from the staging buffer into place and waits.
-Status copy(Queue& queue, const Buffer& staging, const Buffer& target, std::span<const VkBufferCopy> regions) {
-    VkCommandBuffer commands = TRY(queue.allocate());
-    TRY(Queue::begin(commands));
-    vkCmdCopyBuffer(commands, staging.handle, target.handle, static_cast<uint32_t>(regions.size()), regions.data());
-    TRY(Queue::end(commands));
-    const uint64_t done = TRY(queue.submit(commands));
-    TRY(queue.wait(done));
-    queue.free(commands);
-    return Ok{};
-}
-
 // Kernels read planes 16 bytes at a time.
 bool readable(const DeviceWeight& weight) {
     return std::all_of(weight.planes.begin(), weight.planes.end(), [](uint64_t plane) { return plane % 16 == 0; });
@@ -40,8 +26,21 @@ bool readable(const DeviceWeight& weight) {
 
 }  // namespace
 
-WeightStore::WeightStore(std::shared_ptr<Device> device, Queue& queue)
-    : queue_(queue), arena_(std::move(device), MemoryKind::device) {}
+WeightStore::WeightStore(std::shared_ptr<Device> device, Queue& queue, std::shared_ptr<const void> keeper)
+    : keeper_(std::move(keeper)),
+      queue_(queue),
+      device_(device, MemoryKind::device),
+      host_(device, MemoryKind::gtt),
+      uploader_(queue) {}
+
+Status WeightStore::place(const graph::Program& program) {
+    std::vector<WeightDemand> demands = weight_demands(program);
+    std::erase_if(demands, [&](const WeightDemand& demand) { return present_.contains(demand.name); });
+    const auto placed = place_weights(demands, weight_budget(*queue_.device()));
+    if (!placed) return fail("{}: {}", queue_.device()->info().name, placed.error().message);
+    in_host_ = *placed;
+    return Ok{};
+}
 
 Result<DeviceWeight> WeightStore::get(const std::string& name, const graph::WeightView& view) {
     const NamedWeight part{name, &view};
@@ -62,10 +61,13 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     }
     if (const auto found = uploaded_.find(key); found != uploaded_.end()) return found->second;
 
-    const Place place = TRY(reserve(dtype, elements));
+    // Parts are used together, so where the first one goes the others nearly always go too.
+    const bool in_host = in_host_.contains(std::string(parts[0].name));
+    const PlanePlace place = TRY(reserve(in_host ? host_ : device_, dtype, elements));
     int64_t first = 0;
     for (const NamedWeight& part : parts) {
-        TRY(upload(*part.view, place, first));
+        TRY(uploader_.put(*part.view, place, first));
+        present_.emplace(part.name);
         const DeviceWeight alone = address_of(place, dtype, first);
         if (readable(alone)) uploaded_.emplace(part.name, alone);
         first += elements_of(*part.view);
@@ -75,46 +77,19 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     return weight;
 }
 
-Result<WeightStore::Place> WeightStore::reserve(DType dtype, int64_t elements) {
+Result<PlanePlace> WeightStore::reserve(Arena& arena, DType dtype, int64_t elements) {
     const auto sizes = plane_bytes(dtype, elements);
-    Place place;
+    PlanePlace place;
     uint64_t total = 0;
     for (size_t plane = 0; plane < Planes::count; ++plane) {
         place.offset[plane] = total;
         total += align(sizes[plane]);
     }
-    place.buffer = TRY(arena_.allocate(total));
+    place.buffer = TRY(arena.allocate(total));
     return place;
 }
 
-Status WeightStore::upload(const graph::WeightView& view, const Place& place, int64_t first) {
-    const int64_t elements = elements_of(view);
-    const auto piece_sizes = plane_bytes(view.dtype, std::min(elements, kPieceElements));
-    uint64_t staging_bytes = 0;
-    for (uint64_t size : piece_sizes) staging_bytes += align(size);
-    Arena staging_arena(queue_.device(), MemoryKind::upload, staging_bytes);
-    const Buffer staging = TRY(staging_arena.allocate(staging_bytes));
-    for (int64_t done = 0; done < elements; done += kPieceElements) {
-        const int64_t count = std::min(kPieceElements, elements - done);
-        const auto before = plane_bytes(view.dtype, first + done);
-        const auto bytes = plane_bytes(view.dtype, count);
-        PlaneTargets targets;
-        std::vector<VkBufferCopy> regions;
-        uint64_t at = 0;
-        for (size_t plane = 0; plane < Planes::count; ++plane) {
-            if (bytes[plane] == 0) continue;
-            targets.begin[plane] = staging.mapped + at;
-            regions.push_back(
-                {staging.offset + at, place.buffer.offset + place.offset[plane] + before[plane], bytes[plane]});
-            at += align(bytes[plane]);
-        }
-        repack(view.dtype, view.data.subspan(row_bytes(view.dtype, done), row_bytes(view.dtype, count)), targets);
-        TRY(copy(queue_, staging, place.buffer, regions));
-    }
-    return Ok{};
-}
-
-DeviceWeight WeightStore::address_of(const Place& place, DType dtype, int64_t first) {
+DeviceWeight WeightStore::address_of(const PlanePlace& place, DType dtype, int64_t first) {
     const auto one = plane_bytes(dtype, info(dtype).block);
     const auto before = plane_bytes(dtype, first);
     DeviceWeight weight;

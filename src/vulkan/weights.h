@@ -1,45 +1,26 @@
-// Weights on the device: repacked from the file's blocks into planes that kernels read 16 bytes at a time.
+// Weights on the device: repacked, placed in the GPU's own memory or the host's, uploaded once.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
 #include "base/dtype.h"
 #include "base/result.h"
+#include "graph/program.h"
 #include "graph/weights.h"
 #include "vulkan/memory.h"
+#include "vulkan/planes.h"
 #include "vulkan/queue.h"
+#include "vulkan/upload.h"
 
 namespace tandem::vulkan {
-
-// The planes of a matrix, each in the order of its blocks of 32 elements, row after row:
-//   quants  plain types: the elements. Q8_0: 32 bytes a block. The others: 16 bytes, the low 4 bits of elements
-//           0..15 in the low nibbles and of 16..31 in the high ones (for K types too, unlike in the file)
-//   scales  Q8_0, Q4_0, Q5_0: f16 d. Q4_1, Q5_1: f16 d and m. Q4_K, Q5_K: for each 8 blocks 16 bytes, d, dmin and the
-//           12 bytes of 6-bit scales. Q6_K: for each 8 blocks the 16 int8 scales
-//   high    Q5_0, Q5_1, Q5_K: u32, bit i of element i. Q6_K: 2 x u32, bits 2i and 2i + 1 of elements i and 16 + i
-//   deltas  Q6_K: f16 d for each 8 blocks
-struct Planes {
-    enum : size_t { quants, scales, high, deltas, count };
-
-    std::array<std::vector<std::byte>, count> bytes;
-};
-
-// Bytes of each plane of `elements` elements.
-std::array<uint64_t, Planes::count> plane_bytes(DType dtype, int64_t elements);
-
-// Repacks whole blocks: elements [first, first + elements) of a tensor's data into the same elements of the planes.
-struct PlaneTargets {
-    std::array<std::byte*, Planes::count> begin{};
-};
-void repack(DType dtype, std::span<const std::byte> blocks, const PlaneTargets& targets);
 
 // Addresses of the planes; those a type does not have are 0. The struct Weight of kernels/weights.glsl.
 struct DeviceWeight {
@@ -54,9 +35,13 @@ struct NamedWeight {
 // The weights of one model, uploaded once and shared by everything that was compiled with them.
 class WeightStore {
   public:
-    WeightStore(std::shared_ptr<Device> device, Queue& queue);
+    // `keeper` is kept as long as this: it may own `queue`.
+    WeightStore(std::shared_ptr<Device> device, Queue& queue, std::shared_ptr<const void> keeper = nullptr);
 
-    // Uploads the tensor at the first call for a name.
+    // Decides where each weight of the Program will lie; fails when they do not fit. Those already there stay.
+    Status place(const graph::Program& program);
+
+    // Uploads the tensor at the first call for a name. It is there after finish().
     Result<DeviceWeight> get(const std::string& name, const graph::WeightView& view);
 
     // Several matrices of one type and row length as one: the rows of the first, then those of the second, and so on.
@@ -64,21 +49,23 @@ class WeightStore {
     // where it lies here.
     Result<DeviceWeight> get(std::span<const NamedWeight> parts);
 
-    uint64_t size_bytes() const { return arena_.reserved_bytes(); }
+    // Waits for the uploads.
+    Status finish() { return uploader_.finish(); }
+
+    uint64_t size_bytes() const { return device_.reserved_bytes() + host_.reserved_bytes(); }
+    uint64_t host_bytes() const { return host_.reserved_bytes(); }  // of those, in host memory
 
   private:
-    // Planes of `elements` elements in one buffer, and where in it each begins.
-    struct Place {
-        Buffer buffer;
-        std::array<uint64_t, Planes::count> offset{};
-    };
-    Result<Place> reserve(DType dtype, int64_t elements);
-    // Brings a tensor to the elements from `first` on.
-    Status upload(const graph::WeightView& view, const Place& place, int64_t first);
-    static DeviceWeight address_of(const Place& place, DType dtype, int64_t first);
+    Result<PlanePlace> reserve(Arena& arena, DType dtype, int64_t elements);
+    static DeviceWeight address_of(const PlanePlace& place, DType dtype, int64_t first);
 
+    std::shared_ptr<const void> keeper_;
     Queue& queue_;
-    Arena arena_;
+    Arena device_;
+    Arena host_;
+    Uploader uploader_;
+    std::unordered_set<std::string> in_host_;  // names of those that do not fit into the device's own memory
+    std::unordered_set<std::string> present_;  // names of those that are there, alone or as a part
     std::unordered_map<std::string, DeviceWeight> uploaded_;
 };
 

@@ -44,7 +44,8 @@ class Case(unittest.TestCase):
 
     def environment(self, **changes):
         environment = dict(os.environ, HOME=self.directory, TERM="xterm", LC_ALL="C.UTF-8")
-        environment.pop("XDG_STATE_HOME", None)
+        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+            environment.pop(name, None)
         environment.update(changes)
         return environment
 

@@ -18,7 +18,8 @@ std::vector<float> floats_at(VkDeviceAddress address, uint32_t count) {
         return recorder.dispatch({.pipeline = {.kernel = "add", .constants = {}},
                                   .push = AddParams{address, zero.address, y.address, count},
                                   .reads = {whole(zero)},
-                                  .writes = {whole(y)}});
+                                  .writes = {whole(y)},
+                                  .groups = {(count + 255) / 256, 1, 1}});
     });
     return gpu().read<float>(y);
 }
@@ -35,6 +36,7 @@ TEST(WeightStore, LaysTheRowsOfMergedMatricesOneAfterAnother) {
     WeightStore store(gpu().device(), gpu().queue());
     const std::vector<NamedWeight> parts{{"q", &q_view}, {"k", &k_view}};
     const DeviceWeight merged = store.get(parts).value();
+    ASSERT_TRUE(store.finish());
     EXPECT_EQ(floats_at(merged.planes[0], 12), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
     EXPECT_EQ(store.get(parts).value().planes, merged.planes);
     EXPECT_EQ(store.get("k", k_view).value().planes[0], merged.planes[0] + 8 * sizeof(float)) << "not a second copy";
@@ -47,8 +49,10 @@ TEST(WeightStore, MergesVectorsOfAnyLength) {
     const graph::WeightView b_view = view_of(b, {2});
     WeightStore store(gpu().device(), gpu().queue());
     const DeviceWeight merged = store.get(std::vector<NamedWeight>{{"a", &a_view}, {"b", &b_view}}).value();
+    ASSERT_TRUE(store.finish());
     EXPECT_EQ(floats_at(merged.planes[0], 5), (std::vector<float>{1, 2, 3, 4, 5}));
     const DeviceWeight alone = store.get("b", b_view).value();
+    ASSERT_TRUE(store.finish());
     EXPECT_EQ(alone.planes[0] % 16, 0U) << "a part that kernels could not read where it lies is a copy";
     EXPECT_EQ(floats_at(alone.planes[0], 2), (std::vector<float>{4, 5}));
 }
@@ -64,6 +68,22 @@ TEST(WeightStore, PutsEachPlaneOfAMergedMatrixOneAfterAnother) {
     const auto bytes = plane_bytes(DType::q6_k, kRows * kCols);
     for (size_t plane = 0; plane < Planes::count; ++plane)
         EXPECT_EQ(up.planes[plane], merged.planes[plane] + bytes[plane]);
+}
+
+TEST(Uploader, BringsTensorsThatAreLargerThanAllItsStaging) {
+    std::vector<float> values(100'000);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    const graph::WeightView view = view_of(values, {100, 1000});
+    Arena arena(gpu().device(), MemoryKind::device, uint64_t{1} << 20);
+    const PlanePlace place{.buffer = arena.allocate(2 * values.size() * sizeof(float)).value()};
+    Uploader uploader(gpu().queue(), uint64_t{16} << 10);
+    ASSERT_TRUE(uploader.put(view, place, 0));
+    ASSERT_TRUE(uploader.put(view, place, 100'000));
+    ASSERT_TRUE(uploader.finish());
+    EXPECT_EQ(floats_at(place.buffer.address, 100'000), values);
+    EXPECT_EQ(floats_at(place.buffer.address + values.size() * sizeof(float), 100'000), values);
+    ASSERT_TRUE(uploader.put(view, place, 0)) << "it can be used again";
+    ASSERT_TRUE(uploader.finish());
 }
 
 }  // namespace

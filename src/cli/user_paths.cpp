@@ -1,0 +1,27 @@
+#include "cli/user_paths.h"
+
+#include <cstdlib>
+
+namespace tandem::cli {
+
+namespace {
+
+std::filesystem::path user_directory(const char* variable, const char* in_home) {
+    const char* const base = std::getenv(variable);
+    const char* const home = std::getenv("HOME");
+    if (base != nullptr && *base == '/') return std::filesystem::path(base) / "tandem";
+    if (home != nullptr && *home == '/') return std::filesystem::path(home) / in_home / "tandem";
+    return {};
+}
+
+}  // namespace
+
+std::filesystem::path state_directory() {
+    return user_directory("XDG_STATE_HOME", ".local/state");
+}
+
+std::filesystem::path cache_directory() {
+    return user_directory("XDG_CACHE_HOME", ".cache");
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,12 @@
+// The user's directories, as the XDG Base Directory specification names them.
+#pragma once
+
+#include <filesystem>
+
+namespace tandem::cli {
+
+// tandem's own folder in each; empty when there is no such place, because there is no home either.
+std::filesystem::path state_directory();  // $XDG_STATE_HOME/tandem or ~/.local/state/tandem
+std::filesystem::path cache_directory();  // $XDG_CACHE_HOME/tandem or ~/.cache/tandem
+
+}  // namespace tandem::cli

@@ -1,0 +1,36 @@
+// Planes: how weights lie on the device, repacked from the file's blocks so that kernels read 16 bytes at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace tandem::vulkan {
+
+// The planes of a matrix, each in the order of its blocks of 32 elements, row after row:
+//   quants  plain types: the elements. Q8_0: 32 bytes a block. The others: 16 bytes, the low 4 bits of elements
+//           0..15 in the low nibbles and of 16..31 in the high ones (for K types too, unlike in the file)
+//   scales  Q8_0, Q4_0, Q5_0: f16 d. Q4_1, Q5_1: f16 d and m. Q4_K, Q5_K: for each 8 blocks 16 bytes, d, dmin and the
+//           12 bytes of 6-bit scales. Q6_K: for each 8 blocks the 16 int8 scales
+//   high    Q5_0, Q5_1, Q5_K: u32, bit i of element i. Q6_K: 2 x u32, bits 2i and 2i + 1 of elements i and 16 + i
+//   deltas  Q6_K: f16 d for each 8 blocks
+struct Planes {
+    enum : size_t { quants, scales, high, deltas, count };
+
+    std::array<std::vector<std::byte>, count> bytes;
+};
+
+// Bytes of each plane of `elements` elements.
+std::array<uint64_t, Planes::count> plane_bytes(DType dtype, int64_t elements);
+
+// Repacks whole blocks: elements [first, first + elements) of a tensor's data into the same elements of the planes.
+struct PlaneTargets {
+    std::array<std::byte*, Planes::count> begin{};
+};
+void repack(DType dtype, std::span<const std::byte> blocks, const PlaneTargets& targets);
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,50 @@
+"""--device vulkan through the program: which device is taken, and what it says where there is none."""
+
+import glob
+import unittest
+
+import harness
+
+
+@unittest.skipUnless(harness.VULKAN, "this build has no Vulkan")
+class Vulkan(harness.Case):
+    variables = {}
+
+    def environment(self, **changes):
+        return super().environment(**self.variables, **changes)
+
+    def greedy(self, *args):
+        return self.ok("eval", "tales", "--tokens", "2,40,41", "--greedy", 3, *args)
+
+    def gpus(self):
+        return [device for device in self.json("devices", "--json")["devices"] if device["name"].startswith("vulkan:")]
+
+    def test_devices_by_number_and_name(self):
+        gpus = self.gpus()
+        self.assertGreaterEqual(len(gpus), 1)
+        self.assertEqual([gpu["name"] for gpu in gpus], [f"vulkan:{i}" for i in range(len(gpus))])
+        expected = self.greedy()
+        self.assertEqual(self.greedy("--device", "vulkan"), expected)
+        self.assertEqual(self.greedy("--device", "vulkan:0"), expected)
+        self.assertEqual(self.greedy("--device", f"vulkan:{gpus[0]['hardware'].split()[0]}"), expected)
+        for wrong in ["vulkan:99", "vulkan:no such GPU"]:
+            self.assertIn("no usable Vulkan device", self.fails("eval", "tales", "--tokens", "2", "--greedy", 1,
+                                                                "--device", wrong))
+        # What the driver compiled is kept for the next run.
+        self.assertEqual(len(glob.glob(self.path(".cache", "tandem", "pipelines-*.bin"))), 1)
+
+    def test_strict_takes_no_software_device(self):
+        if any("software" not in gpu["details"] for gpu in self.gpus()):
+            self.skipTest("this machine has a GPU")
+        self.assertIn("software device", self.fails("eval", "tales", "--tokens", "2", "--greedy", 1,
+                                                    "--device", "vulkan", "--strict"))
+
+    def test_a_machine_without_a_driver(self):
+        self.variables = {"VK_ICD_FILENAMES": self.path("none.json"), "VK_DRIVER_FILES": self.path("none.json")}
+        self.assertEqual([device["name"] for device in self.json("devices", "--json")["devices"]], ["cpu"])
+        self.greedy()
+        self.assertIn("driver", self.fails("eval", "tales", "--tokens", "2", "--greedy", 1, "--device", "vulkan"))
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,131 @@
+#include "vulkan/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "graph/builder.h"
+
+namespace tandem::vulkan {
+namespace {
+
+using testing::HasSubstr;
+
+// logits = rows of a table chosen by the tokens, twice
+struct Doubled {
+    graph::Program program;
+    graph::Weights weights;
+
+    Doubled() {
+        graph::Graph g;
+        const graph::Tensor table = g.weight("table", graph::matrix_type(DType::f32, graph::Dim::of(3), 4));
+        const graph::Tensor x = g.embed(table, g.tokens());
+        g.result("logits", g.add(x, x));
+        program = std::move(g).finish();
+        const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+        const auto bytes = std::as_bytes(std::span(values));
+        weights.add_owned("table", DType::f32, {3, 4}, {bytes.begin(), bytes.end()});
+    }
+
+    Result<std::unique_ptr<device::Executable>> compile(device::Backend& backend) const {
+        return backend.compile(program, weights, nullptr,
+                               {.limits = {.tokens = 4, .outputs = 0}, .results = {"logits"}});
+    }
+};
+
+std::vector<float> row_of(device::Executable& executable, int32_t token) {
+    device::Batch batch;
+    batch.tokens = {token};
+    batch.positions = {0};
+    const Status done = device::run(executable, batch);
+    EXPECT_TRUE(done) << done.error().message;
+    const auto row = device::result_as<float>(executable, 0);
+    return {row.begin(), row.end()};
+}
+
+TEST(VulkanBackend, OpensALostDeviceAgain) {
+    const auto backend = make_backend({.validation = true}).value();
+    const Doubled doubled;
+    const auto before = doubled.compile(*backend).value();
+    EXPECT_EQ(row_of(*before, 1), (std::vector<float>{10, 12, 14, 16}));
+
+    lose_device(*backend);
+    device::Batch batch;
+    batch.tokens = {1};
+    batch.positions = {0};
+    const Status failed = device::run(*before, batch);
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().message, HasSubstr("was lost"));
+
+    const auto after = doubled.compile(*backend).value();
+    EXPECT_EQ(row_of(*after, 2), (std::vector<float>{18, 20, 22, 24}));
+    EXPECT_FALSE(device::run(*before, batch)) << "what was made for the lost device stays unusable";
+}
+
+TEST(VulkanBackend, SaysHowMuchMemoryIsMissing) {
+    constexpr uint64_t kMiB = uint64_t{1} << 20;
+    const auto backend = make_backend({.device_limit_bytes = kMiB, .host_limit_bytes = 1}).value();
+    graph::Graph g;
+    constexpr int64_t kRows = 4096;
+    const graph::Tensor table = g.weight("table", graph::matrix_type(DType::f32, graph::Dim::of(kRows), 1024));
+    g.result("logits", g.embed(table, g.tokens()));
+    const graph::Program program = std::move(g).finish();
+    graph::Weights weights;
+    weights.add_owned("table", DType::f32, {kRows, 1024}, std::vector<std::byte>(kRows * 1024 * 4));
+    const auto refused =
+        backend->compile(program, weights, nullptr, {.limits = {.tokens = 1, .outputs = 0}, .results = {"logits"}});
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("16 MiB"));
+    EXPECT_THAT(refused.error().message, HasSubstr("missing"));
+}
+
+class PipelineFile : public testing::Test {
+  protected:
+    void SetUp() override {
+        directory_ =
+            std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+        std::filesystem::remove_all(directory_);
+    }
+    void TearDown() override { std::filesystem::remove_all(directory_); }
+
+    // Runs something with the cache in directory_, and says which file it then holds.
+    std::filesystem::path use() const {
+        {
+            const auto backend = make_backend({.pipeline_cache = directory_}).value();
+            const auto executable = Doubled().compile(*backend).value();
+            EXPECT_EQ(row_of(*executable, 0), (std::vector<float>{2, 4, 6, 8}));
+        }
+        std::vector<std::filesystem::path> files;
+        for (const auto& entry : std::filesystem::directory_iterator(directory_)) files.push_back(entry.path());
+        EXPECT_EQ(files.size(), 1U);
+        return files.empty() ? "" : files.front();
+    }
+
+    std::filesystem::path directory_;
+};
+
+TEST_F(PipelineFile, IsWrittenAndReadAgain) {
+    const std::filesystem::path file = use();
+    EXPECT_GT(std::filesystem::file_size(file), 32U);
+    EXPECT_EQ(use(), file);
+}
+
+TEST_F(PipelineFile, IsIgnoredWhenDamagedAndThenWrittenAnew) {
+    const std::filesystem::path file = use();
+    const uintmax_t size = std::filesystem::file_size(file);
+    for (const char* content : {"", "nonsense", "TANDEMP1 that goes on with something else entirely"}) {
+        std::ofstream(file, std::ios::trunc) << content;
+        EXPECT_EQ(use(), file);
+        EXPECT_EQ(std::filesystem::file_size(file), size);
+    }
+    {
+        std::fstream damaged(file, std::ios::in | std::ios::out | std::ios::binary);
+        damaged.seekp(40);
+        damaged.put('\x7f');
+    }
+    EXPECT_EQ(use(), file);
+}
+
+}  // namespace
+}  // namespace tandem::vulkan
