@@ -47,7 +47,9 @@ std::vector<float> row_of(device::Executable& executable, int32_t token) {
 TEST(VulkanBackend, OpensALostDeviceAgain) {
     const auto backend = make_backend({.validation = true}).value();
     const Doubled doubled;
-    const auto before = doubled.compile(*backend).value();
+    const auto compiled = doubled.compile(*backend);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const auto& before = *compiled;
     EXPECT_EQ(row_of(*before, 1), (std::vector<float>{10, 12, 14, 16}));
 
     lose_device(*backend);

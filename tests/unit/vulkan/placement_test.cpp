@@ -39,8 +39,8 @@ TEST(Placement, KnowsATableThatIsAlsoTheOutput) {
     graph::Graph g;
     const graph::Tensor tied = g.weight("tied", graph::matrix_type(DType::f16, graph::Dim::of(8), 4));
     const graph::Tensor table = g.weight("table", graph::matrix_type(DType::f16, graph::Dim::of(8), 4));
-    const graph::Tensor x = g.add(g.embed(tied, g.tokens()), g.embed(table, g.tokens()));
-    g.result("logits", g.linear(tied, x));
+    const graph::Tensor x = g.embed(tied, g.tokens());
+    g.result("logits", g.linear(tied, g.add(x, g.embed(table, g.tokens()))));
     const std::vector<WeightDemand> found = weight_demands(std::move(g).finish());
     ASSERT_EQ(found.size(), 2U);
     EXPECT_EQ(found[0].name, "tied");
