@@ -77,7 +77,8 @@ void decode(const BlockQ6_K& b, float* out) {
         const uint8_t low = b.ql[half * 64 + group % 2 * 32 + l];
         const int high = (b.qh[half * 32 + l] >> (2 * group)) & 3;
         const int q = ((group < 2 ? low & 15 : low >> 4) | (high << 4)) - 32;
-        out[e] = d * static_cast<float>(b.scales[e / 16]) * static_cast<float>(q);
+        const int sub_block = e / 16;
+        out[e] = d * static_cast<float>(b.scales[sub_block]) * static_cast<float>(q);
     }
 }
 

@@ -202,6 +202,7 @@ Result<TensorRecord> make_record(HeaderEntry entry, std::span<const std::byte> d
 // The format demands that the tensors cover the data without holes or overlaps.
 Status check_coverage(const std::vector<TensorRecord>& tensors, std::span<const std::byte> data) {
     std::vector<const TensorRecord*> order;
+    order.reserve(tensors.size());
     for (const TensorRecord& tensor : tensors) order.push_back(&tensor);
     const auto begin_end = [](const TensorRecord* t) { return std::pair(t->data.data(), t->data.size()); };
     std::sort(order.begin(), order.end(), [&](const auto* a, const auto* b) { return begin_end(a) < begin_end(b); });
