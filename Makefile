@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan vulkan fuzz fuzz-short bench interop tales lint check-format tidy format clean help
+.PHONY: build build-all run test unit asan fuzz fuzz-short bench interop tales lint check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -29,16 +29,12 @@ test: packages-test check-format build-all unit asan fuzz-short tales ## Everyth
 build-all: build/build.ninja
 	cmake --build --preset release
 
-unit: build-all ## Run the tests of the release build
+unit: packages-test build-all ## Run the tests of the release build
 	$(CTEST) --test-dir build
 
 asan: packages-test build/asan/build.ninja ## Run the tests under ASan and UBSan
 	cmake --build --preset asan
 	$(CTEST) --test-dir build/asan
-
-vulkan: packages-vulkan build/vulkan/build.ninja ## Build with the Vulkan backend, build/vulkan/tandem, and test its ops and models
-	cmake --build --preset vulkan --target tandem ops golden
-	$(CTEST) --test-dir build/vulkan --tests-regex '^(ops|golden)$$'
 
 fuzz: packages-test build/fuzz/build.ninja ## Fuzz every parser for FUZZ_SECONDS each (600)
 	tools/fuzz.sh $(FUZZ_SECONDS)
@@ -80,6 +76,6 @@ build/%/build.ninja: CMakePresets.json | packages-build
 	cmake --preset $*
 
 # Debian packages: tools/packages.txt.
-.PHONY: packages-build packages-test packages-vulkan
-packages-build packages-test packages-vulkan: packages-%:
+.PHONY: packages-build packages-test
+packages-build packages-test: packages-%:
 	@tools/bootstrap.sh $*

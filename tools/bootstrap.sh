@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of tools/packages.txt that are missing: bootstrap.sh build|test|vulkan.
+# Installs the Debian packages of tools/packages.txt that are missing: bootstrap.sh build|test.
 set -euo pipefail
 
-stage=${1:?usage: tools/bootstrap.sh build|test|vulkan}
+stage=${1:?usage: tools/bootstrap.sh build|test}
 list=$(dirname "$0")/packages.txt
 
 # Every stage needs the packages of "build" too.
