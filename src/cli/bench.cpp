@@ -24,6 +24,7 @@ struct BenchOptions {
     int repetitions = 20;
     int chunk = engine::BenchmarkOptions().chunk;
     bool check = false;
+    bool tune = false;
     bool json = false;
     DeviceOptions device;
 };
@@ -98,9 +99,25 @@ Status measure(const BenchOptions& options, const Subject& subject, device::Back
     return Ok{};
 }
 
+Status tune_device(const BenchOptions& options, const Subject& subject, device::Backend& backend) {
+    const auto benchmark = TRY(engine::Benchmark::open(
+        subject.model, backend, {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = {}}));
+    const auto seconds = [](const Result<engine::BenchmarkRow>& row) -> Result<double> {
+        if (!row) return row.error();
+        return row->seconds.median;
+    };
+    const std::string file = TRY(tune(
+        options.device, backend,
+        {.decode_seconds = [&](int sequences, int context) { return seconds(benchmark->decode(sequences, context)); },
+         .prompt_seconds = [&](int tokens) { return seconds(benchmark->prompt(tokens)); }}));
+    note(fmt::format("kept in {}", file));
+    return Ok{};
+}
+
 Result<int> bench(const BenchOptions& options) {
     const auto backend = TRY(open_device(options.device));
     const Subject subject = TRY(open_subject(options));
+    if (options.tune) TRY(tune_device(options, subject, *backend));
     BenchReport report{.model = subject.checkpoint->name(), .device = backend->describe()};
     report.repetitions = options.repetitions;
     TRY(measure(options, subject, *backend, report));
@@ -136,6 +153,8 @@ Command add_bench(CLI::App& parent) {
         ->option_text("N")
         ->check(CLI::Range(1, kMost));
     app->add_flag("--check", options->check, "Compare logits with the CPU's, and fail when they differ too much");
+    app->add_flag("--tune", options->tune,
+                  "First search what the GPU's kernels run fastest with, and keep it for later runs");
     app->add_flag("--json", options->json, "Print JSON");
     add_device_options(*app, options->device);
     app->footer(kExamples);

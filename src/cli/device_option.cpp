@@ -2,12 +2,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/text_output.h"
 #include "cli/user_paths.h"
 #include "cpu/backend.h"
 #include "cpu/rates.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
 #include "vulkan/rates.h"
+#include "vulkan/tune.h"
 #endif
 
 namespace tandem::cli {
@@ -23,8 +25,12 @@ bool is_vulkan(const std::string& device) {
 #ifdef TANDEM_VULKAN
 
 constexpr const char* kDeviceHelp =
-    "Device to run on: cpu, cpu:reference for the plain loops that specify each op, vulkan, or vulkan:N for GPU N or "
-    "one whose name has N in it (cpu)";
+    "Device to run on: cpu, cpu:reference (plain loops), vulkan, or vulkan:N by number or part of a name (cpu)";
+
+std::filesystem::path tuning_directory() {
+    const std::filesystem::path config = config_directory();
+    return config.empty() ? config : config / "tuning";
+}
 
 std::string selector_of(const DeviceOptions& options) {
     return options.device == "vulkan" ? "" : options.device.substr(std::string("vulkan:").size());
@@ -32,8 +38,19 @@ std::string selector_of(const DeviceOptions& options) {
 
 // Under --strict a software device does not count as a GPU.
 Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
-    return vulkan::make_backend(
-        {.device = selector_of(options), .allow_software = !options.strict, .pipeline_cache = cache_directory()});
+    return vulkan::make_backend({.device = selector_of(options),
+                                 .allow_software = !options.strict,
+                                 .pipeline_cache = cache_directory(),
+                                 .tuning = tuning_directory()});
+}
+
+Result<std::string> tune_vulkan(device::Backend& backend, const TuneSteps& steps) {
+    if (tuning_directory().empty()) return fail("--tune: there is neither XDG_CONFIG_HOME nor a home to keep it in");
+    const auto file = TRY(vulkan::tune(backend, tuning_directory(),
+                                       {.decode_seconds = steps.decode_seconds,
+                                        .prompt_seconds = steps.prompt_seconds,
+                                        .note = [](std::string_view line) { note(line); }}));
+    return file.string();
 }
 
 Result<device::Rates> measure_vulkan(const DeviceOptions& options) {
@@ -56,6 +73,10 @@ Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& option
 
 Result<device::Rates> measure_vulkan(const DeviceOptions& /*options*/) {
     return device::Rates{};
+}
+
+Result<std::string> tune_vulkan(device::Backend& /*backend*/, const TuneSteps& /*steps*/) {
+    return fail("--tune: this build has no Vulkan");
 }
 
 std::vector<device::Description> list_gpus() {
@@ -95,6 +116,11 @@ Result<device::Rates> measure_rates(const DeviceOptions& options) {
     if (is_vulkan(options.device)) return measure_vulkan(options);
     ThreadPool threads(options.threads);
     return cpu::measure_rates(threads);
+}
+
+Result<std::string> tune(const DeviceOptions& options, device::Backend& backend, const TuneSteps& steps) {
+    if (!is_vulkan(options.device)) return fail("--tune needs --device vulkan: other devices have nothing to tune");
+    return tune_vulkan(backend, steps);
 }
 
 Result<std::vector<device::Description>> list_devices() {

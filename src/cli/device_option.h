@@ -1,6 +1,7 @@
 // --device: the only place that names concrete backends.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,14 @@ Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& option
 
 // What the device does at best, measured now; takes up to a few seconds.
 Result<device::Rates> measure_rates(const DeviceOptions& options);
+
+// Searches what the device's kernels run fastest with, and keeps it for all later runs; returns the file it is kept in.
+// The measurements give the seconds of a step on `backend`, one of open_device().
+struct TuneSteps {
+    std::function<Result<double>(int sequences, int context)> decode_seconds;
+    std::function<Result<double>(int tokens)> prompt_seconds;
+};
+Result<std::string> tune(const DeviceOptions& options, device::Backend& backend, const TuneSteps& steps);
 
 // What this machine has, as `tandem devices` lists it.
 Result<std::vector<device::Description>> list_devices();

@@ -24,4 +24,8 @@ std::filesystem::path cache_directory() {
     return user_directory("XDG_CACHE_HOME", ".cache");
 }
 
+std::filesystem::path config_directory() {
+    return user_directory("XDG_CONFIG_HOME", ".config");
+}
+
 }  // namespace tandem::cli

@@ -6,7 +6,8 @@
 namespace tandem::cli {
 
 // tandem's own folder in each; empty when there is no such place, because there is no home either.
-std::filesystem::path state_directory();  // $XDG_STATE_HOME/tandem or ~/.local/state/tandem
-std::filesystem::path cache_directory();  // $XDG_CACHE_HOME/tandem or ~/.cache/tandem
+std::filesystem::path state_directory();   // $XDG_STATE_HOME/tandem or ~/.local/state/tandem
+std::filesystem::path cache_directory();   // $XDG_CACHE_HOME/tandem or ~/.cache/tandem
+std::filesystem::path config_directory();  // $XDG_CONFIG_HOME/tandem or ~/.config/tandem
 
 }  // namespace tandem::cli

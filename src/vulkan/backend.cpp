@@ -4,6 +4,8 @@
 
 #include "vulkan/executable.h"
 #include "vulkan/kernel.h"
+#include "vulkan/tunable.h"
+#include "vulkan/tuning_file.h"
 
 namespace tandem::vulkan {
 
@@ -51,7 +53,7 @@ class VulkanBackend final : public device::Backend {
     VulkanBackend(Options options, std::shared_ptr<Opened> opened)
         : options_(std::move(options)),
           opened_(std::move(opened)),
-          tuning_(default_tuning(opened_->device->info())),
+          tuning_(load_tuning(options_.tuning, opened_->device->info())),
           description_(description_of(opened_->device->info())) {}
 
     const device::Description& describe() const override { return description_; }
@@ -89,6 +91,7 @@ class VulkanBackend final : public device::Backend {
     }
 
     Device& device() { return *opened_->device; }
+    Tuning& tuning() { return tuning_; }
 
   private:
     // What was compiled for the lost device keeps it until it goes itself.
@@ -120,6 +123,14 @@ class VulkanBackend final : public device::Backend {
 Result<std::unique_ptr<device::Backend>> make_backend(const Options& options) {
     std::shared_ptr<Opened> opened = TRY(open(options));
     return std::unique_ptr<device::Backend>(std::make_unique<VulkanBackend>(options, std::move(opened)));
+}
+
+Tuning& tuning_of(device::Backend& backend) {
+    return static_cast<VulkanBackend&>(backend).tuning();
+}
+
+const DeviceInfo& info_of(device::Backend& backend) {
+    return static_cast<VulkanBackend&>(backend).device().info();
 }
 
 void lose_device(device::Backend& backend) {

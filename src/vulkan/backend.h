@@ -17,6 +17,7 @@ struct Options {
     bool exact = false;          // every op by itself in f32: slow, and as close to the reference as floats get
     bool validation = false;     // with the Khronos validation layer
     std::filesystem::path pipeline_cache = {};  // directory for the driver's compiled code; empty: it is not kept
+    std::filesystem::path tuning = {};          // directory of tuning files (vulkan/tuning_file.h); empty: the defaults
     uint64_t device_limit_bytes = 0;            // of the GPU's own memory; 0: all that is free
     uint64_t host_limit_bytes = 0;              // of host memory that the GPU reads, likewise
 };

@@ -43,6 +43,7 @@ class Bench(harness.Case):
         self.fails("bench", "--decode", "many", code=2)
         self.fails("bench", "--repeat", "0", code=2)
         self.fails("bench", "--device", "abacus", *SMALL)
+        self.assertIn("--tune needs", self.fails("bench", "--device", "cpu", "--tune", *SMALL))
 
 
 if __name__ == "__main__":

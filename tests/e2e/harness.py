@@ -44,7 +44,7 @@ class Case(unittest.TestCase):
 
     def environment(self, **changes):
         environment = dict(os.environ, HOME=self.directory, TERM="xterm", LC_ALL="C.UTF-8")
-        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
             environment.pop(name, None)
         environment.update(changes)
         return environment

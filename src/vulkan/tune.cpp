@@ -1,0 +1,114 @@
+#include "vulkan/tune.h"
+
+#include <span>
+
+#include "vulkan/kernels/matmul.h"
+#include "vulkan/tunable.h"
+#include "vulkan/tuning_file.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+constexpr double kWorthwhile = 0.99;  // of the time: what is gained must be more than chance
+constexpr int kShortContext = 512;
+constexpr int kLongContext = 4096;
+constexpr int kPrompt = 512;
+
+using Seconds = std::function<Result<double>()>;
+
+class Search {
+  public:
+    Search(device::Backend& backend, const TuneMeasures& measures)
+        : tuning_(tuning_of(backend)), info_(info_of(backend)), measures_(measures) {}
+
+    Status run() {
+        TRY(tune_gemv());
+        for (MatmulTuning& matmul : tuning_.matmul) TRY(tune_matmul(matmul));
+        return tune_attention();
+    }
+
+  private:
+    // Leaves `value`, a part of the tuning, at the candidate that is fastest, or as it was.
+    Status choose(std::string_view name, uint32_t& value, std::span<const uint32_t> candidates,
+                  const Seconds& seconds) {
+        uint32_t best = value;
+        double least = TRY(seconds());
+        const double before = least;
+        for (uint32_t candidate : candidates) {
+            if (candidate == best) continue;
+            value = candidate;
+            if (!usable()) continue;
+            const Result<double> took = seconds();
+            if (!took || *took >= least * kWorthwhile) continue;
+            least = *took;
+            best = candidate;
+        }
+        value = best;
+        measures_.note(fmt::format("{} {}: {:.3f} ms, {:.3f} ms before", name, best, least * 1e3, before * 1e3));
+        return Ok{};
+    }
+
+    // By the same rules as a file that somebody wrote; tiles that would be shrunk to fit are other candidates' turn.
+    bool usable() const {
+        for (const MatmulTuning& matmul : tuning_.matmul) {
+            const Result<MatmulTuning> fitted = fit_matmul(matmul, info_.capabilities);
+            if (!fitted || (!info_.software() && !(*fitted == matmul))) return false;
+        }
+        return static_cast<bool>(tuning_from_json(tuning_to_json(tuning_, info_), info_));
+    }
+
+    Status tune_gemv() {
+        const Seconds decode = [&] { return measures_.decode_seconds(1, kShortContext); };
+        GemvTuning& gemv = tuning_.gemv;
+        TRY(choose("gemv.lanes", gemv.lanes, std::array{128U, 256U, 512U}, decode));
+        TRY(choose("gemv.lanes_per_row", gemv.lanes_per_row, std::array{4U, 8U, 16U, 32U}, decode));
+        TRY(choose("gemv.rows", gemv.rows, std::array{1U, 2U, 4U}, decode));
+        TRY(choose("gemv.unroll", gemv.unroll, std::array{2U, 4U, 8U}, decode));
+        TRY(choose("gemv.groups", gemv.groups, std::array{132U, 264U, 528U, 1056U, 2112U}, decode));
+        return choose("prefetch_bytes", tuning_.prefetch_bytes, std::array{0U, 4U << 20, 16U << 20}, decode);
+    }
+
+    Status tune_matmul(MatmulTuning& matmul) {
+        constexpr uint32_t kMostSequences = 64;
+        const Seconds seconds = [&] {
+            return matmul.max_rows <= kMostSequences
+                       ? measures_.decode_seconds(static_cast<int>(matmul.max_rows), kShortContext)
+                       : measures_.prompt_seconds(kPrompt);
+        };
+        const auto name = [&](std::string_view value) {
+            return matmul.max_rows <= kMostSequences ? fmt::format("matmul.{} of up to {} rows", value, matmul.max_rows)
+                                                     : fmt::format("matmul.{} of many rows", value);
+        };
+        TRY(choose(name("tile_cols"), matmul.tile_cols, std::array{64U, 128U, 256U}, seconds));
+        TRY(choose(name("warp_cols"), matmul.warp_cols, std::array{32U, 64U}, seconds));
+        TRY(choose(name("depth"), matmul.depth, std::array{32U, 64U, 128U, 256U}, seconds));
+        TRY(choose(name("stages"), matmul.stages, std::array{1U, 2U}, seconds));
+        return choose(name("groups"), matmul.groups, std::array{132U, 264U, 528U}, seconds);
+    }
+
+    Status tune_attention() {
+        const Seconds decode = [&] { return measures_.decode_seconds(1, kLongContext); };
+        const Seconds prompt = [&] { return measures_.prompt_seconds(kPrompt); };
+        AttentionTuning& attention = tuning_.attention;
+        TRY(choose("attention.lanes", attention.lanes, std::array{64U, 128U, 256U}, decode));
+        TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 528U}, decode));
+        TRY(choose("attention.tile_rows", attention.tile_rows, std::array{16U, 32U, 64U, 128U}, prompt));
+        return choose("attention.tile_positions", attention.tile_positions, std::array{16U, 32U, 64U}, prompt);
+    }
+
+    Tuning& tuning_;
+    const DeviceInfo& info_;
+    const TuneMeasures& measures_;
+};
+
+}  // namespace
+
+Result<std::filesystem::path> tune(device::Backend& backend, const std::filesystem::path& directory,
+                                   const TuneMeasures& measures) {
+    TRY(Search(backend, measures).run());
+    TRY(save_tuning(directory, tuning_of(backend), info_of(backend)));
+    return directory / tuning_file_name(info_of(backend));
+}
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,189 @@
+#include "vulkan/tuning_file.h"
+
+#include <bit>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "vulkan/kernels/matmul.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFileLimitBytes = size_t{1} << 20;
+constexpr size_t kMostMatmuls = 16;
+
+// What a value may be.
+struct Bounds {
+    uint32_t least = 1;
+    uint32_t most = 0xffffffff;
+    bool power_of_two = false;
+};
+
+// Every value of a tuning with its name, for reading and writing alike.
+template <typename T, typename F>
+void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, GemvTuning> {
+    value("lanes", t.lanes, {.least = 32, .most = 1024, .power_of_two = true});
+    value("lanes_per_row", t.lanes_per_row, {.most = 64, .power_of_two = true});
+    value("rows", t.rows, {.most = 16, .power_of_two = true});
+    value("unroll", t.unroll, {.most = 16, .power_of_two = true});
+    value("groups", t.groups, {.most = 1 << 16});
+}
+
+template <typename T, typename F>
+void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, MatmulTuning> {
+    value("max_rows", t.max_rows, {});
+    value("tile_rows", t.tile_rows, {.least = 8, .most = 512});
+    value("tile_cols", t.tile_cols, {.least = 32, .most = 512});
+    value("depth", t.depth, {.least = 32, .most = 512});
+    value("warp_rows", t.warp_rows, {.least = 8, .most = 512});
+    value("warp_cols", t.warp_cols, {.least = 32, .most = 512});
+    value("stages", t.stages, {.most = 2});
+    value("groups", t.groups, {.most = 1 << 16});
+}
+
+template <typename T, typename F>
+void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, AttentionTuning> {
+    value("lanes", t.lanes, {.least = 64, .most = 256, .power_of_two = true});
+    value("groups", t.groups, {.most = 1 << 16});
+    value("tile_rows", t.tile_rows, {.least = 16, .most = 128, .power_of_two = true});
+    value("tile_positions", t.tile_positions, {.least = 16, .most = 64, .power_of_two = true});
+}
+
+template <typename T>
+Json to_json(const T& tuning) {
+    Json json = Json::object();
+    for_each_value(tuning, [&](const char* name, uint32_t value, const Bounds&) { json[name] = value; });
+    return json;
+}
+
+template <typename T>
+Status read(const Json& json, const char* section, T& tuning) {
+    if (!json.is_object()) return fail("'{}' is no object", section);
+    std::string problem;
+    size_t known = 0;
+    for_each_value(tuning, [&](const char* name, uint32_t& value, const Bounds& bounds) {
+        const auto found = json.find(name);
+        if (found == json.end()) return;
+        ++known;
+        const bool number = found->is_number_unsigned() && found->template get<uint64_t>() <= bounds.most &&
+                            found->template get<uint64_t>() >= bounds.least;
+        if (!number || (bounds.power_of_two && !std::has_single_bit(found->template get<uint64_t>()))) {
+            problem = fmt::format("{}.{} is {}, expected a {} from {} to {}", section, name, found->dump(),
+                                  bounds.power_of_two ? "power of two" : "number", bounds.least, bounds.most);
+            return;
+        }
+        value = found->template get<uint32_t>();
+    });
+    if (!problem.empty()) return fail("{}", problem);
+    if (known != json.size()) return fail("'{}' has a value that is not known", section);
+    return Ok{};
+}
+
+Status read_matmuls(const Json& json, const DeviceInfo& device, std::vector<MatmulTuning>& matmuls) {
+    if (!json.is_array() || json.empty() || json.size() > kMostMatmuls)
+        return fail("'matmul' is no list of 1 to {} tilings", kMostMatmuls);
+    matmuls.clear();
+    for (const Json& entry : json) {
+        MatmulTuning tuning;
+        TRY(read(entry, "matmul", tuning));
+        if (!matmuls.empty() && tuning.max_rows <= matmuls.back().max_rows)
+            return fail("'matmul' is not in ascending order of max_rows");
+        TRY(fit_matmul(tuning, device.capabilities));
+        matmuls.push_back(tuning);
+    }
+    return Ok{};
+}
+
+Status check(const Tuning& tuning, const DeviceInfo& device) {
+    const GemvTuning& gemv = tuning.gemv;
+    if (gemv.lanes > device.capabilities.max_workgroup)
+        return fail("gemv.lanes is {}, the device has {}", gemv.lanes, device.capabilities.max_workgroup);
+    // A GLU is written in whole blocks of 32.
+    if (gemv.lanes_per_row > gemv.lanes || gemv.lanes / gemv.lanes_per_row * gemv.rows % 32 != 0)
+        return fail("gemv: {} lanes in groups of {} with {} rows each make no multiple of 32 rows", gemv.lanes,
+                    gemv.lanes_per_row, gemv.rows);
+    return Ok{};
+}
+
+}  // namespace
+
+std::string tuning_file_name(const DeviceInfo& device) {
+    std::string name;
+    for (char letter : device.name) {
+        const auto byte = static_cast<unsigned char>(letter);
+        if (std::isalnum(byte) != 0) {
+            name += static_cast<char>(std::tolower(byte));
+        } else if (!name.empty() && name.back() != '-') {
+            name += '-';
+        }
+    }
+    while (name.ends_with('-')) name.pop_back();
+    return (name.empty() ? "device" : name) + ".json";
+}
+
+std::string tuning_to_json(const Tuning& tuning, const DeviceInfo& device) {
+    Json matmuls = Json::array();
+    for (const MatmulTuning& matmul : tuning.matmul) matmuls.push_back(to_json(matmul));
+    Json gemv = to_json(tuning.gemv);
+    gemv["staged"] = tuning.gemv.staged;
+    const Json json{{"device", device.name},
+                    {"gemv", std::move(gemv)},
+                    {"prefetch_bytes", tuning.prefetch_bytes},
+                    {"matmul", std::move(matmuls)},
+                    {"attention", to_json(tuning.attention)}};
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Tuning> tuning_from_json(const std::string& text, const DeviceInfo& device) {
+    Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object()) return fail("it is no JSON object");
+    Tuning tuning = default_tuning(device);
+    if (json.contains("gemv")) {
+        Json& gemv = json["gemv"];
+        if (gemv.is_object() && gemv.contains("staged")) {
+            if (!gemv["staged"].is_boolean()) return fail("gemv.staged is neither true nor false");
+            tuning.gemv.staged = gemv["staged"].get<bool>();
+            gemv.erase("staged");
+        }
+        TRY(read(gemv, "gemv", tuning.gemv));
+    }
+    if (json.contains("prefetch_bytes")) {
+        constexpr uint64_t kMost = uint64_t{1} << 30;
+        const Json& bytes = json["prefetch_bytes"];
+        if (!bytes.is_number_unsigned() || bytes.get<uint64_t>() > kMost)
+            return fail("prefetch_bytes is {}, expected a number up to {}", bytes.dump(), kMost);
+        tuning.prefetch_bytes = bytes.get<uint32_t>();
+    }
+    if (json.contains("matmul")) TRY(read_matmuls(json["matmul"], device, tuning.matmul));
+    if (json.contains("attention")) TRY(read(json["attention"], "attention", tuning.attention));
+    TRY(check(tuning, device));
+    return tuning;
+}
+
+Tuning load_tuning(const std::filesystem::path& directory, const DeviceInfo& device) {
+    const std::filesystem::path file = directory / tuning_file_name(device);
+    std::error_code ignored;
+    if (directory.empty() || !std::filesystem::exists(file, ignored)) return default_tuning(device);
+    const Result<std::string> text = read_text_file(file, kFileLimitBytes);
+    if (!text) {
+        log::warn("{}; the defaults are used", text.error().message);
+        return default_tuning(device);
+    }
+    Result<Tuning> tuning = tuning_from_json(*text, device);
+    if (tuning) return std::move(*tuning);
+    log::warn("{}: {}; the defaults are used", file.string(), tuning.error().message);
+    return default_tuning(device);
+}
+
+Status save_tuning(const std::filesystem::path& directory, const Tuning& tuning, const DeviceInfo& device) {
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    return write_file(directory / tuning_file_name(device), tuning_to_json(tuning, device));
+}
+
+}  // namespace tandem::vulkan

@@ -1,0 +1,89 @@
+#include "vulkan/tuning_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace tandem::vulkan {
+namespace {
+
+using testing::HasSubstr;
+
+DeviceInfo large_device() {
+    DeviceInfo info;
+    info.name = "Example GPU (TM) 9000";
+    info.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    info.capabilities.subgroup = info.capabilities.min_subgroup = info.capabilities.max_subgroup = 32;
+    info.capabilities.shared_bytes = 48 << 10;
+    info.capabilities.max_workgroup = 1024;
+    info.capabilities.cooperative_matrix = true;
+    info.capabilities.narrow_matrix = true;
+    return info;
+}
+
+std::string why_refused(const std::string& text) {
+    const auto read = tuning_from_json(text, large_device());
+    return read ? "taken" : read.error().message;
+}
+
+TEST(TuningFile, IsReadAsItWasWritten) {
+    const DeviceInfo device = large_device();
+    Tuning tuning = default_tuning(device);
+    tuning.gemv.rows = 2;
+    tuning.gemv.staged = false;
+    tuning.prefetch_bytes = 4096;
+    tuning.matmul.front().depth = 64;
+    tuning.attention.tile_rows = 128;
+    const std::string text = tuning_to_json(tuning, device);
+    const Tuning read = tuning_from_json(text, device).value();
+    EXPECT_EQ(tuning_to_json(read, device), text);
+    EXPECT_EQ(read.gemv.rows, 2U);
+    EXPECT_FALSE(read.gemv.staged);
+    EXPECT_EQ(read.matmul, tuning.matmul);
+}
+
+TEST(TuningFile, TakesTheDefaultsForWhatItLeavesOut) {
+    const Tuning read = tuning_from_json(R"({"gemv": {"unroll": 2}})", large_device()).value();
+    EXPECT_EQ(read.gemv.unroll, 2U);
+    EXPECT_EQ(read.gemv.lanes, default_tuning(large_device()).gemv.lanes);
+    EXPECT_EQ(read.matmul, default_tuning(large_device()).matmul);
+}
+
+TEST(TuningFile, RefusesWhatKernelsCannotTake) {
+    EXPECT_THAT(why_refused("not JSON"), HasSubstr("no JSON object"));
+    EXPECT_THAT(why_refused(R"({"gemv": 3})"), HasSubstr("'gemv' is no object"));
+    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": 100}})"), HasSubstr("gemv.lanes is 100"));
+    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": -1}})"), HasSubstr("gemv.lanes is -1"));
+    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": 1e9}})"), HasSubstr("gemv.lanes"));
+    EXPECT_THAT(why_refused(R"({"gemv": {"lines": 64}})"), HasSubstr("not known"));
+    EXPECT_THAT(why_refused(R"({"gemv": {"staged": 1}})"), HasSubstr("staged"));
+    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": 32, "lanes_per_row": 32}})"), HasSubstr("multiple of 32"));
+    EXPECT_THAT(why_refused(R"({"matmul": []})"), HasSubstr("matmul"));
+    EXPECT_THAT(why_refused(R"({"matmul": [{"max_rows": 8, "tile_rows": 24, "tile_cols": 64, "warp_rows": 16,
+                                            "warp_cols": 32}]})"),
+                HasSubstr("cannot be multiplied"));
+    EXPECT_THAT(why_refused(R"({"matmul": [{"max_rows": 8, "tile_rows": 512, "tile_cols": 512, "warp_rows": 16,
+                                            "warp_cols": 32}]})"),
+                HasSubstr("shared memory"));
+    EXPECT_THAT(why_refused(R"({"attention": {"tile_rows": 17}})"), HasSubstr("attention.tile_rows"));
+    EXPECT_THAT(why_refused(R"({"prefetch_bytes": 99999999999})"), HasSubstr("prefetch_bytes"));
+}
+
+TEST(TuningFile, IsFoundByTheNameOfTheDevice) {
+    const DeviceInfo device = large_device();
+    EXPECT_EQ(tuning_file_name(device), "example-gpu-tm-9000.json");
+    const auto directory = std::filesystem::path(testing::TempDir()) / "tandem-tuning-file-test";
+    std::filesystem::remove_all(directory);
+    EXPECT_EQ(load_tuning(directory, device).gemv.unroll, default_tuning(device).gemv.unroll);
+    Tuning tuning = default_tuning(device);
+    tuning.gemv.unroll = 8;
+    ASSERT_TRUE(save_tuning(directory, tuning, device));
+    EXPECT_EQ(load_tuning(directory, device).gemv.unroll, 8U);
+    std::ofstream(directory / tuning_file_name(device)) << "{";
+    EXPECT_EQ(load_tuning(directory, device).gemv.unroll, default_tuning(device).gemv.unroll);
+    std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace tandem::vulkan
