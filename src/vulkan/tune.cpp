@@ -1,5 +1,6 @@
 #include "vulkan/tune.h"
 
+#include <array>
 #include <span>
 
 #include "vulkan/kernels/matmul.h"

@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <cctype>
+#include <concepts>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "base/file.h"
 #include "base/log.h"
