@@ -23,6 +23,7 @@ struct BenchOptions {
     std::vector<int> prompts = {512, 4096};
     int repetitions = 20;
     int chunk = engine::BenchmarkOptions().chunk;
+    bool profile = false;
     bool check = false;
     bool tune = false;
     bool json = false;
@@ -78,7 +79,8 @@ Status measure(const BenchOptions& options, const Subject& subject, device::Back
                      backend.describe().hardware, report.rates.read_bytes_per_s / 1e9));
     const Stopwatch upload;
     const auto benchmark = TRY(engine::Benchmark::open(
-        subject.model, backend, {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = {}}));
+        subject.model, backend,
+        {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = {}, .profile = options.profile}));
     report.load_s = upload.seconds();
     note(fmt::format("weights are there after {:.1f} s", report.load_s));
     const auto add = [&](engine::BenchmarkRow row) {
@@ -155,6 +157,7 @@ Command add_bench(CLI::App& parent) {
     app->add_flag("--check", options->check, "Compare logits with the CPU's, and fail when they differ too much");
     app->add_flag("--tune", options->tune,
                   "First search what the GPU's kernels run fastest with, and keep it for later runs");
+    app->add_flag("--profile", options->profile, "Show where the time of each goes, if the device can tell");
     app->add_flag("--json", options->json, "Print JSON");
     add_device_options(*app, options->device);
     app->footer(kExamples);

@@ -59,6 +59,26 @@ std::string agreement_table(const BenchReport& report) {
                        report.tolerance.difference);
 }
 
+// Where the time goes, the largest part first.
+std::string profile_table(const BenchReport& report, const BenchmarkRow& row) {
+    if (row.profile.empty()) return {};
+    std::vector<device::StageTime> stages = row.profile;
+    std::sort(stages.begin(), stages.end(),
+              [](const device::StageTime& a, const device::StageTime& b) { return a.seconds > b.seconds; });
+    double total = 0;
+    for (const device::StageTime& stage : stages) total += stage.seconds;
+    Table table({"", "TIMES", "US EACH", "OF THE TIME", "WEIGHTS GB/S", "OF LIMIT"}, {1, 2, 3, 4, 5});
+    for (const device::StageTime& stage : stages) {
+        const double rate = static_cast<double>(stage.weight_bytes) / stage.seconds;
+        const bool weights = stage.weight_bytes > 0;
+        table.add({stage.name, std::to_string(stage.count), fmt::format("{:.2f}", stage.seconds / stage.count * 1e6),
+                   percent(stage.seconds / total), weights ? fmt::format("{:.1f}", rate / 1e9) : "",
+                   weights ? percent(share(rate, report.rates.read_bytes_per_s)) : ""});
+    }
+    return fmt::format("\n{}: {:.3f} ms with a clock read after each part\n", name_of(row), total * 1e3) +
+           table.to_string();
+}
+
 }  // namespace
 
 std::string describe(const BenchReport& report, const BenchmarkRow& row) {
@@ -78,13 +98,22 @@ std::string to_text(const BenchReport& report) {
                    fmt::format("{:.2f}", row.work.flops / row.seconds.median / 1e12),
                    percent(matrix_share(report, row)), fmt::format("{:.4f}", row.cpu_s * 1e3)});
     }
-    return heading(report) + table.to_string() + (report.agreement.empty() ? "" : agreement_table(report));
+    std::string profiles;
+    for (const BenchmarkRow& row : report.rows) profiles += profile_table(report, row);
+    return heading(report) + table.to_string() + profiles + (report.agreement.empty() ? "" : agreement_table(report));
 }
 
 std::string to_json(const BenchReport& report) {
     Json rows = Json::array();
     for (const BenchmarkRow& row : report.rows) {
         const bool prompt = row.kind == BenchmarkRow::Kind::prompt;
+        Json profile = Json::array();
+        for (const device::StageTime& stage : row.profile) {
+            profile.push_back({{"name", stage.name},
+                               {"count", stage.count},
+                               {"us", stage.seconds * 1e6},
+                               {"weight_bytes", stage.weight_bytes}});
+        }
         rows.push_back({{"kind", prompt ? "prompt" : "decode"},
                         {"sequences", row.sequences},
                         {prompt ? "prompt" : "context", row.context},
@@ -96,7 +125,8 @@ std::string to_json(const BenchReport& report) {
                         {"flops", row.work.flops},
                         {"read_share", read_share(report, row)},
                         {"matrix_share", matrix_share(report, row)},
-                        {"cpu_ms_per_token", row.cpu_s * 1e3}});
+                        {"cpu_ms_per_token", row.cpu_s * 1e3},
+                        {"profile", std::move(profile)}});
     }
     Json json{{"model", report.model},
               {"device", report.device.name},

@@ -47,6 +47,12 @@ Result<std::unique_ptr<Benchmark>> Benchmark::open(const models::Model& model, d
     return benchmark;
 }
 
+Result<std::vector<device::StageTime>> Benchmark::profile_of(Stage& stage) const {
+    if (!options_.profile) return std::vector<device::StageTime>();
+    TRY(stage.profile());  // the first warms up
+    return stage.profile();
+}
+
 Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     constexpr int kWarmUp = 5;
     const auto stage = TRY(Stage::open(model_, backend_,
@@ -56,13 +62,15 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     TRY(stage->step(context, 1, 0));
     const Timing timing =
         TRY(repeat(kWarmUp, options_.repetitions, [&](int i) { return stage->step_with_drawn(context + 1 + i); }));
+    const auto profile = TRY(profile_of(*stage));
     return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
                         .sequences = sequences,
                         .context = context,
                         .tokens = sequences,
                         .seconds = timing.seconds,
                         .work = stage->work(),
-                        .cpu_s = timing.cpu_s / sequences};
+                        .cpu_s = timing.cpu_s / sequences,
+                        .profile = profile};
 }
 
 Result<BenchmarkRow> Benchmark::prompt(int tokens) {
@@ -83,12 +91,14 @@ Result<BenchmarkRow> Benchmark::prompt(int tokens) {
         return Ok{};
     };
     const Timing timing = TRY(repeat(kWarmUp, options_.repetitions, read));
+    const auto profile = TRY(profile_of(*stage));
     return BenchmarkRow{.kind = BenchmarkRow::Kind::prompt,
                         .context = tokens,
                         .tokens = tokens,
                         .seconds = timing.seconds,
                         .work = work,
-                        .cpu_s = timing.cpu_s / tokens};
+                        .cpu_s = timing.cpu_s / tokens,
+                        .profile = profile};
 }
 
 }  // namespace tandem::engine

@@ -13,6 +13,7 @@ struct BenchmarkOptions {
     int repetitions = 20;  // after a warm-up
     int chunk = 2048;      // tokens of a prompt that are run at once
     std::optional<DType> kv_dtype;
+    bool profile = false;  // where the time of a step goes, where the device can tell
 };
 
 struct BenchmarkRow {
@@ -20,11 +21,13 @@ struct BenchmarkRow {
 
     Kind kind = Kind::decode;
     int sequences = 1;
-    int context = 0;   // positions before the measured ones; of a prompt: its tokens
-    int tokens = 0;    // made by a decode step, or read by a prompt
-    Summary seconds;   // of that
-    Work work;         // of that
-    double cpu_s = 0;  // processor time of the whole process for one token
+    int context = 0;                              // positions before the measured ones; of a prompt: its tokens
+    int tokens = 0;                               // made by a decode step, or read by a prompt
+    Summary seconds;                              // of that
+    Work work;                                    // of that
+    double cpu_s = 0;                             // processor time of the whole process for one token
+    std::vector<device::StageTime> profile = {};  // of a decode step, or of the last chunk of a prompt
+
     double tokens_per_s() const { return tokens / seconds.median; }
 };
 
@@ -42,6 +45,8 @@ class Benchmark {
   private:
     Benchmark(const models::Model& model, device::Backend& backend, const BenchmarkOptions& options)
         : model_(model), backend_(backend), options_(options) {}
+
+    Result<std::vector<device::StageTime>> profile_of(Stage& stage) const;
 
     const models::Model& model_;
     device::Backend& backend_;

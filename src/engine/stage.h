@@ -30,6 +30,9 @@ class Stage {
     Status step(int past, int rows, std::optional<int> output);
     Status step_with_drawn(int past);
 
+    // Runs the last step again, with a clock read after each of its parts.
+    Result<std::vector<device::StageTime>> profile() { return executable_->profile(batch_); }
+
     // Of the last step.
     const device::Batch& batch() const { return batch_; }
     Work work() const { return work_of(model_.program, batch_, kv_dtype_); }
