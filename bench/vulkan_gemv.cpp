@@ -92,7 +92,7 @@ class Bench {
                 "  {:4} lanes {:3} per row {} rows unroll {:2} groups {:4} {}: {:6.2f} us {:5.2f} TB/s, without "
                 "barriers {:5.2f} TB/s\n",
                 t.tuning.lanes, t.tuning.lanes_per_row, t.tuning.rows, t.tuning.unroll, t.tuning.groups,
-                t.tuning.staged ? "staged" : "direct", t.apart_us, weight_bytes / t.apart_us * 1e-6,
+                t.tuning.staged != 0 ? "staged" : "direct", t.apart_us, weight_bytes / t.apart_us * 1e-6,
                 weight_bytes / t.together_us * 1e-6);
         }
         return Ok{};
@@ -107,12 +107,17 @@ class Bench {
                 for (uint32_t rows : {1U, 2U, 4U}) {
                     for (uint32_t unroll : {2U, 3U, 4U, 6U, 7U, 8U}) {
                         for (uint32_t groups : {264U, 528U, 1056U}) {
-                            for (bool staged : {true, false}) {
+                            for (uint32_t staged : {1U, 0U}) {
                                 const bool fits = lanes / per_row * rows % 32 == 0 || !shape.glu;
                                 const bool regs = rows * unroll * (shape.glu ? 2 : 1) <= 12;
                                 const bool whole = blocks % (per_row * unroll) == 0 || unroll == 4;
                                 if (!fits || !regs || !whole || lanes * groups > 132 * 2048) continue;
-                                all.push_back({lanes, per_row, rows, unroll, groups, staged});
+                                all.push_back({.lanes = lanes,
+                                               .lanes_per_row = per_row,
+                                               .rows = rows,
+                                               .unroll = unroll,
+                                               .groups = groups,
+                                               .staged = staged});
                             }
                         }
                     }

@@ -4,6 +4,7 @@
 
 #include "vulkan/executable.h"
 #include "vulkan/kernel.h"
+#include "vulkan/lane_layout.h"
 #include "vulkan/tunable.h"
 #include "vulkan/tuning_file.h"
 
@@ -32,6 +33,7 @@ struct Opened {
     std::shared_ptr<Device> device;
     std::unique_ptr<Queue> queue;
     std::unique_ptr<PipelineCache> pipelines;
+    bool known_lanes = false;  // has_known_lane_layout()
 };
 
 Result<std::shared_ptr<Opened>> open(const Options& options) {
@@ -45,6 +47,7 @@ Result<std::shared_ptr<Opened>> open(const Options& options) {
     }
     opened->queue = TRY(Queue::create(opened->device));
     opened->pipelines = TRY(PipelineCache::open(opened->device, options.pipeline_cache));
+    if (!options.exact) opened->known_lanes = TRY(has_known_lane_layout(*opened->queue, *opened->pipelines));
     return opened;
 }
 
@@ -54,7 +57,9 @@ class VulkanBackend final : public device::Backend {
         : options_(std::move(options)),
           opened_(std::move(opened)),
           tuning_(load_tuning(options_.tuning, opened_->device->info())),
-          description_(description_of(opened_->device->info())) {}
+          description_(description_of(opened_->device->info())) {
+        if (!opened_->known_lanes) tuning_.stream.clear();
+    }
 
     const device::Description& describe() const override { return description_; }
 

@@ -112,6 +112,7 @@ class Lowering {
     void gated(const GatedProduct& match);
     void attention_inputs(const AttentionInputs& match);
     void attention(NodeIndex n);
+    ValueIndex new_attention_scratch(graph::Dim rows);
 
     ValueIndex add_value(StageValue value) {
         staged_.values.push_back(std::move(value));
@@ -160,9 +161,11 @@ ValueIndex Lowering::tensor(ValueId id) {
 
 ValueIndex Lowering::new_activations(ValueId id, DType weight) {
     const uint32_t cols = cols_of(id);
-    const ValueIndex made = add_value({.rows = rows_of(id), .cols = cols, .size_bytes = [=](uint32_t rows) {
-                                           return activation_bytes(activation_format(weight, rows), rows, cols);
-                                       }});
+    const Tuning* const tuning = &options_.tuning;
+    const ValueIndex made =
+        add_value({.rows = rows_of(id), .cols = cols, .size_bytes = [=](uint32_t rows) {
+                       return activation_bytes(activation_format(*tuning, weight, rows, cols), rows, cols);
+                   }});
     activations_[{id, is_plain(weight)}] = made;
     return made;
 }
@@ -179,7 +182,7 @@ ValueIndex Lowering::activations(ValueId id, DType weight) {
                                {.x = args.value(x),
                                 .rows = count,
                                 .cols = cols,
-                                .format = activation_format(weight, count),
+                                .format = activation_format(args.tuning, weight, count, cols),
                                 .y = args.value(y)});
     });
     return y;
@@ -271,7 +274,7 @@ void Lowering::norm(NodeIndex n) {
                                 .rows = count,
                                 .cols = cols,
                                 .norm = norm_params(args, norm_weight, eps),
-                                .format = activation_format(reader, count),
+                                .format = activation_format(args.tuning, reader, count, cols),
                                 .y = args.value(y)});
     });
 }
@@ -309,7 +312,7 @@ void Lowering::residual(const Residual& match) {
         if (post_weight != kNone) call.delta->norm = norm_params(args, post_weight, post_eps);
         if (y != kNone) {
             call.norm = norm_params(args, next_weight, next_eps);
-            call.format = activation_format(reader, count);
+            call.format = activation_format(args.tuning, reader, count, cols);
             call.y = args.value(y);
         }
         return record_norm_act(rec, args.capabilities, call);
@@ -357,6 +360,26 @@ void Lowering::attention_inputs(const AttentionInputs& match) {
     });
 }
 
+// One for all layers, which run one after another.
+ValueIndex Lowering::new_attention_scratch(graph::Dim rows) {
+    std::vector<op::Attention> ops;
+    for (const AttentionInputs& match : patterns_.attention) {
+        ops.push_back(*program_.nodes[match.attention].op.as<op::Attention>());
+    }
+    const AttentionTuning tuning = options_.tuning.attention;
+    return add_value({.rows = rows,
+                      .cols = 0,
+                      .size_bytes =
+                          [=](uint32_t count) {
+                              uint64_t most = 0;
+                              for (const op::Attention& op : ops) {
+                                  most = std::max(most, attention_scratch_bytes(tuning, op, count));
+                              }
+                              return most;
+                          },
+                      .zeroed = true});
+}
+
 void Lowering::attention(NodeIndex n) {
     const Node& node = program_.nodes[n];
     const op::Attention op = *node.op.as<op::Attention>();
@@ -364,15 +387,8 @@ void Lowering::attention(NodeIndex n) {
     const DType reader = weight_dtype(uses_.users(node.output).front());
     const ValueIndex y = new_activations(node.output, reader);
     const graph::Dim rows = rows_of(node.output);
-    const Tuning& tuning = options_.tuning;
-    // One for all layers, which run one after another.
-    if (attention_scratch_ == kNone) {
-        attention_scratch_ = add_value(
-            {.rows = rows,
-             .cols = 0,
-             .size_bytes = [=](uint32_t count) { return attention_scratch_bytes(tuning.attention, op, count); },
-             .zeroed = true});
-    }
+    const uint32_t cols = cols_of(node.output);
+    if (attention_scratch_ == kNone) attention_scratch_ = new_attention_scratch(rows);
     const ValueIndex scratch = attention_scratch_;
     emit("attention", {q}, {y, scratch}, [=](Recorder& rec, const StageArgs& args) {
         const uint32_t count = row_count(rows, args.bucket);
@@ -384,7 +400,7 @@ void Lowering::attention(NodeIndex n) {
                                  .step = args.step,
                                  .scratch = args.value(scratch).begin,
                                  .y = args.value(y).begin,
-                                 .format = activation_format(reader, count),
+                                 .format = activation_format(args.tuning, reader, count, cols),
                                  .one_row_each = args.bucket.one_row_each});
     });
 }

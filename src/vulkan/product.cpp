@@ -3,14 +3,21 @@
 #include "vulkan/kernels/gemv.h"
 #include "vulkan/kernels/matmul.h"
 #include "vulkan/kernels/norm_act.h"
+#include "vulkan/kernels/stream.h"
 #include "vulkan/patterns.h"
 
 namespace tandem::vulkan {
 
 namespace {
 
-bool by_gemv(const Product& product, uint32_t rows) {
-    return activation_format(product.matrix.dtype, rows) == ActivationFormat::q8;
+// Few rows fill the device only when their inputs are split, and their partial sums are small.
+uint32_t max_splits(uint32_t rows) {
+    if (rows <= 64) return kMaxMatmulSplits;
+    return rows <= 512 ? 4 : 1;
+}
+
+ActivationFormat format_of(const Product& product, const Tuning& tuning, uint32_t rows) {
+    return activation_format(tuning, product.matrix.dtype, rows, product.matrix.cols);
 }
 
 MatmulCall matmul_call(const Product& product, uint32_t rows) {
@@ -19,29 +26,38 @@ MatmulCall matmul_call(const Product& product, uint32_t rows) {
             .inputs = product.matrix.cols,
             .rows = rows,
             .glu = product.glu,
-            .max_splits = product.partial ? kMaxMatmulSplits : 1};
+            .max_splits = product.partial ? max_splits(rows) : 1};
 }
 
 }  // namespace
 
-ActivationFormat activation_format(DType weight, uint32_t rows) {
-    return rows == 1 && !is_plain(weight) ? ActivationFormat::q8 : ActivationFormat::f16;
+ActivationFormat activation_format(const Tuning& tuning, DType weight, uint32_t rows, uint32_t cols) {
+    if (rows == 1 && !is_plain(weight)) return ActivationFormat::q8;
+    return tuning.stream.empty() || cols % kMatrixInputs != 0 ? ActivationFormat::f16 : ActivationFormat::tiles;
 }
 
 uint32_t product_splits(const Product& product, const Tuning& tuning, uint32_t rows) {
-    return by_gemv(product, rows) ? 1 : matmul_splits(tuning, matmul_call(product, rows));
+    switch (format_of(product, tuning, rows)) {
+        case ActivationFormat::tiles:
+            return stream_splits(tuning, matmul_call(product, rows));
+        case ActivationFormat::f16:
+            return matmul_splits(tuning, matmul_call(product, rows));
+        default:
+            return 1;
+    }
 }
 
 uint64_t partial_bytes(uint32_t rows, uint32_t outputs) {
-    const uint64_t splits = rows <= 64 ? kMaxMatmulSplits : 1;
-    return splits * rows * outputs * sizeof(float);
+    return uint64_t{max_splits(rows)} * rows * outputs * sizeof(float);
 }
 
 Status record_product(Recorder& rec, const Product& product, uint32_t rows, const StageArgs& args) {
     const VkDeviceAddress bias = product.bias == kNone ? 0 : args.weight(product.bias).planes[Planes::quants];
     const Access y = args.value(product.y);
-    if (by_gemv(product, rows)) {
-        return record_gemv(rec, args.tuning.gemv, args.capabilities,
+    const ActivationFormat format = format_of(product, args.tuning, rows);
+    if (format == ActivationFormat::q8) {
+        const GemvTuning& tuning = gemv_tuning(args.tuning, product.outputs(), product.glu.has_value());
+        return record_gemv(rec, tuning, args.capabilities,
                            {.dtype = product.matrix.dtype,
                             .weight = args.weight(product.weight),
                             .outputs = product.outputs(),
@@ -56,13 +72,14 @@ Status record_product(Recorder& rec, const Product& product, uint32_t rows, cons
     call.x = args.value(product.x).begin;
     call.bias = bias;
     call.y = product.glu ? args.value(product.scratch).begin : y.begin;
-    TRY(record_matmul(rec, args.tuning, args.capabilities, call));
+    const auto record = format == ActivationFormat::tiles ? record_stream : record_matmul;
+    TRY(record(rec, args.tuning, args.capabilities, call));
     if (!product.glu) return Ok{};
     return record_norm_act(rec, args.capabilities,
                            {.x = args.value(product.scratch),
                             .rows = rows,
                             .cols = product.outputs(),
-                            .format = ActivationFormat::f16,
+                            .format = activation_format(args.tuning, product.matrix.dtype, rows, product.outputs()),
                             .y = y});
 }
 

@@ -8,8 +8,8 @@
 
 namespace tandem::vulkan {
 
-// How a product with weights of that type reads so many rows.
-ActivationFormat activation_format(DType weight, uint32_t rows);
+// How a product with weights of that type reads so many rows of so many inputs.
+ActivationFormat activation_format(const Tuning& tuning, DType weight, uint32_t rows, uint32_t cols);
 
 struct Product {
     StageWeight matrix;  // several matrices that read the same input are one

@@ -12,11 +12,18 @@ bool any_overlap(const std::vector<Access>& a, const std::vector<Access>& b) {
     });
 }
 
-constexpr VkPipelineStageFlags2 kStages =
-    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT;
-constexpr VkAccessFlags2 kWrites = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
-constexpr VkAccessFlags2 kReads =
-    VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT;
+// Only what takes part is named: each stage more makes the GPU wait for more, microseconds at every barrier.
+struct Stages {
+    VkPipelineStageFlags2 stages;
+    VkAccessFlags2 writes;
+    VkAccessFlags2 reads;
+};
+constexpr Stages kCompute{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                          VK_ACCESS_2_SHADER_STORAGE_READ_BIT};
+constexpr Stages kAll{
+    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
+    VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT,
+    VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT};
 
 void memory_barrier(VkCommandBuffer commands, const VkMemoryBarrier2& barrier) {
     const VkDependencyInfo dependency{
@@ -33,11 +40,12 @@ void Recorder::order(const std::vector<Access>& reads, const std::vector<Access>
 }
 
 void Recorder::barrier() {
+    const Stages& with = only_compute_ ? kCompute : kAll;
     memory_barrier(commands_, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                               .srcStageMask = kStages,
-                               .srcAccessMask = kWrites,
-                               .dstStageMask = kStages,
-                               .dstAccessMask = kReads | kWrites});
+                               .srcStageMask = with.stages,
+                               .srcAccessMask = with.writes,
+                               .dstStageMask = with.stages,
+                               .dstAccessMask = with.reads | with.writes});
     read_.clear();
     written_.clear();
     ++barriers_;
@@ -46,7 +54,10 @@ void Recorder::barrier() {
 Status Recorder::dispatch(const Dispatch& dispatch) {
     VkPipeline pipeline = TRY(pipelines_.get(dispatch.pipeline));
     std::vector<Access> reads = dispatch.reads;
-    if (dispatch.indirect != nullptr) reads.push_back(whole(*dispatch.indirect));
+    if (dispatch.indirect != nullptr) {
+        reads.push_back(whole(*dispatch.indirect));
+        only_compute_ = false;
+    }
     order(reads, dispatch.writes);
     vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     vkCmdPushConstants(commands_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch.push.size,
@@ -62,6 +73,7 @@ Status Recorder::dispatch(const Dispatch& dispatch) {
 
 void Recorder::copy(const Buffer& from, const Buffer& to, uint64_t size_bytes) {
     CHECK(size_bytes <= from.size_bytes && size_bytes <= to.size_bytes);
+    only_compute_ = false;
     order({{from.address, size_bytes}}, {{to.address, size_bytes}});
     const VkBufferCopy region{.srcOffset = from.offset, .dstOffset = to.offset, .size = size_bytes};
     vkCmdCopyBuffer(commands_, from.handle, to.handle, 1, &region);
@@ -69,10 +81,10 @@ void Recorder::copy(const Buffer& from, const Buffer& to, uint64_t size_bytes) {
 
 void Recorder::finish() {
     memory_barrier(commands_, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                               .srcStageMask = kStages,
-                               .srcAccessMask = kWrites,
-                               .dstStageMask = kStages | VK_PIPELINE_STAGE_2_HOST_BIT,
-                               .dstAccessMask = kReads | kWrites | VK_ACCESS_2_HOST_READ_BIT});
+                               .srcStageMask = kAll.stages,
+                               .srcAccessMask = kAll.writes,
+                               .dstStageMask = kAll.stages | VK_PIPELINE_STAGE_2_HOST_BIT,
+                               .dstAccessMask = kAll.reads | kAll.writes | VK_ACCESS_2_HOST_READ_BIT});
 }
 
 }  // namespace tandem::vulkan

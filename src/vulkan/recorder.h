@@ -72,6 +72,7 @@ class Recorder {
     VkCommandBuffer commands_;
     std::vector<Access> read_;     // since the last barrier
     std::vector<Access> written_;  // since the last barrier
+    bool only_compute_ = true;     // no copy and nothing indirect so far
     int dispatches_ = 0;
     int barriers_ = 0;
 };

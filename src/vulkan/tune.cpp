@@ -24,8 +24,14 @@ class Search {
         : tuning_(tuning_of(backend)), info_(info_of(backend)), measures_(measures) {}
 
     Status run() {
-        TRY(tune_gemv());
-        for (MatmulTuning& matmul : tuning_.matmul) TRY(tune_matmul(matmul));
+        for (GemvTuning& gemv : tuning_.gemv)
+            TRY(tune_gemv(gemv, fmt::format("gemv of {} outputs", up_to(gemv.max_outputs))));
+        TRY(tune_gemv(tuning_.gated, "gate and up"));
+        TRY(tune_prefetch());
+        for (StreamTuning& stream : tuning_.stream) TRY(tune_stream(stream));
+        if (tuning_.stream.empty()) {
+            for (MatmulTuning& matmul : tuning_.matmul) TRY(tune_matmul(matmul));
+        }
         return tune_attention();
     }
 
@@ -59,27 +65,49 @@ class Search {
         return static_cast<bool>(tuning_from_json(tuning_to_json(tuning_, info_), info_));
     }
 
-    Status tune_gemv() {
+    static std::string up_to(uint32_t limit) {
+        return limit == 0xffffffff ? std::string("any number of") : fmt::format("up to {}", limit);
+    }
+
+    Status tune_gemv(GemvTuning& gemv, const std::string& what) {
         const Seconds decode = [&] { return measures_.decode_seconds(1, kShortContext); };
-        GemvTuning& gemv = tuning_.gemv;
-        TRY(choose("gemv.lanes", gemv.lanes, std::array{128U, 256U, 512U}, decode));
-        TRY(choose("gemv.lanes_per_row", gemv.lanes_per_row, std::array{4U, 8U, 16U, 32U}, decode));
-        TRY(choose("gemv.rows", gemv.rows, std::array{1U, 2U, 4U}, decode));
-        TRY(choose("gemv.unroll", gemv.unroll, std::array{2U, 4U, 8U}, decode));
-        TRY(choose("gemv.groups", gemv.groups, std::array{132U, 264U, 528U, 1056U, 2112U}, decode));
-        return choose("prefetch_bytes", tuning_.prefetch_bytes, std::array{0U, 4U << 20, 16U << 20}, decode);
+        const auto name = [&](std::string_view value) { return fmt::format("{}: {}", what, value); };
+        TRY(choose(name("lanes"), gemv.lanes, std::array{128U, 256U, 512U}, decode));
+        TRY(choose(name("lanes a row"), gemv.lanes_per_row, std::array{4U, 8U, 16U, 32U}, decode));
+        TRY(choose(name("rows"), gemv.rows, std::array{1U, 2U, 4U}, decode));
+        TRY(choose(name("unroll"), gemv.unroll, std::array{2U, 3U, 4U, 7U}, decode));
+        TRY(choose(name("staged"), gemv.staged, std::array{0U, 1U}, decode));
+        return choose(name("groups"), gemv.groups, std::array{132U, 264U, 528U, 1056U}, decode);
+    }
+
+    Status tune_prefetch() {
+        const Seconds decode = [&] { return measures_.decode_seconds(1, kShortContext); };
+        return choose("prefetched bytes", tuning_.prefetch_bytes, std::array{0U, 1U << 20, 4U << 20}, decode);
+    }
+
+    // A step of as many rows as the entry is for.
+    Seconds rows_seconds(uint32_t max_rows) {
+        constexpr uint32_t kMostSequences = 64;
+        if (max_rows > kMostSequences) return [this] { return measures_.prompt_seconds(kPrompt); };
+        return [this, max_rows] { return measures_.decode_seconds(static_cast<int>(max_rows), kShortContext); };
+    }
+
+    Status tune_stream(StreamTuning& stream) {
+        const Seconds seconds = rows_seconds(stream.max_rows);
+        const auto name = [&](std::string_view value) {
+            return fmt::format("products of {} rows: {}", up_to(stream.max_rows), value);
+        };
+        TRY(choose(name("tiles of outputs"), stream.col_tiles, std::array{2U, 4U}, seconds));
+        TRY(choose(name("tiles of rows"), stream.row_tiles, std::array{1U, 2U, 4U, 8U}, seconds));
+        TRY(choose(name("warps"), stream.warps, std::array{2U, 4U, 8U}, seconds));
+        TRY(choose(name("warps along rows"), stream.row_warps, std::array{1U, 2U, 4U}, seconds));
+        return choose(name("groups"), stream.groups, std::array{264U, 528U, 1056U}, seconds);
     }
 
     Status tune_matmul(MatmulTuning& matmul) {
-        constexpr uint32_t kMostSequences = 64;
-        const Seconds seconds = [&] {
-            return matmul.max_rows <= kMostSequences
-                       ? measures_.decode_seconds(static_cast<int>(matmul.max_rows), kShortContext)
-                       : measures_.prompt_seconds(kPrompt);
-        };
+        const Seconds seconds = rows_seconds(matmul.max_rows);
         const auto name = [&](std::string_view value) {
-            return matmul.max_rows <= kMostSequences ? fmt::format("matmul.{} of up to {} rows", value, matmul.max_rows)
-                                                     : fmt::format("matmul.{} of many rows", value);
+            return fmt::format("products of {} rows: {}", up_to(matmul.max_rows), value);
         };
         TRY(choose(name("tile_cols"), matmul.tile_cols, std::array{64U, 128U, 256U}, seconds));
         TRY(choose(name("warp_cols"), matmul.warp_cols, std::array{32U, 64U}, seconds));

@@ -8,14 +8,15 @@
 
 namespace tandem::vulkan {
 
-// Products of a matrix and one row.
+// Products of a matrix of up to `max_outputs` rows and one row.
 struct GemvTuning {
+    uint32_t max_outputs = 0xffffffff;
     uint32_t lanes = 256;  // of a workgroup
     uint32_t lanes_per_row = 8;
     uint32_t rows = 1;      // of the matrix, that a group of lanes makes at once
-    uint32_t unroll = 4;    // blocks of a row that a lane has in flight
+    uint32_t unroll = 4;    // blocks of a row that a lane has in flight, at most
     uint32_t groups = 528;  // workgroups at most; each takes tiles in turn
-    bool staged = true;     // the row is kept in shared memory
+    uint32_t staged = 1;    // whether the row is kept in shared memory
 };
 
 // Products of a matrix and up to `max_rows` rows (kernels/matmul.h).
@@ -32,6 +33,16 @@ struct MatmulTuning {
     bool operator==(const MatmulTuning&) const = default;
 };
 
+// Products by warps that stream weights (kernels/stream.h), of up to `max_rows` rows.
+struct StreamTuning {
+    uint32_t max_rows = 0xffffffff;
+    uint32_t col_tiles = 2;  // of 16 outputs, that a warp makes; even
+    uint32_t row_tiles = 1;  // of 16 rows
+    uint32_t warps = 4;      // of a workgroup
+    uint32_t row_warps = 1;  // of these, side by side along the rows
+    uint32_t groups = 528;   // workgroups that fill the device, as in MatmulTuning
+};
+
 struct AttentionTuning {
     uint32_t lanes = 128;   // of a workgroup for one row, 64 to 256; a tile is a quarter as many positions
     uint32_t groups = 264;  // workgroups that fill the device: long contexts are split to reach it
@@ -41,11 +52,13 @@ struct AttentionTuning {
 };
 
 struct Tuning {
-    GemvTuning gemv;
+    std::vector<GemvTuning> gemv = {{}};  // by max_outputs; the last takes any number
+    GemvTuning gated;                     // of gate and up at once
     // Bytes of the next matrix that are brought into the GPU's cache during each stage between two products, when a
     // single row is run: such stages are all latency and leave the memory idle. 0: none.
     uint32_t prefetch_bytes = 0;
     std::vector<MatmulTuning> matmul;  // by max_rows; the last takes any number
+    std::vector<StreamTuning> stream;  // by max_rows; empty: the device cannot, and matmul does it
     AttentionTuning attention;
 };
 

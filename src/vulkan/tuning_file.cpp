@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileLimitBytes = size_t{1} << 20;
-constexpr size_t kMostMatmuls = 16;
+constexpr size_t kMostEntries = 16;  // of a list
 
 // What a value may be.
 struct Bounds {
@@ -29,10 +29,22 @@ struct Bounds {
 // Every value of a tuning with its name, for reading and writing alike.
 template <typename T, typename F>
 void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, GemvTuning> {
+    value("max_outputs", t.max_outputs, {});
     value("lanes", t.lanes, {.least = 32, .most = 1024, .power_of_two = true});
     value("lanes_per_row", t.lanes_per_row, {.most = 64, .power_of_two = true});
     value("rows", t.rows, {.most = 16, .power_of_two = true});
-    value("unroll", t.unroll, {.most = 16, .power_of_two = true});
+    value("unroll", t.unroll, {.most = 16});
+    value("groups", t.groups, {.most = 1 << 16});
+    value("staged", t.staged, {.least = 0, .most = 1});
+}
+
+template <typename T, typename F>
+void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, StreamTuning> {
+    value("max_rows", t.max_rows, {});
+    value("col_tiles", t.col_tiles, {.least = 2, .most = 16, .power_of_two = true});
+    value("row_tiles", t.row_tiles, {.most = 16, .power_of_two = true});
+    value("warps", t.warps, {.most = 32, .power_of_two = true});
+    value("row_warps", t.row_warps, {.most = 32, .power_of_two = true});
     value("groups", t.groups, {.most = 1 << 16});
 }
 
@@ -86,29 +98,49 @@ Status read(const Json& json, const char* section, T& tuning) {
     return Ok{};
 }
 
-Status read_matmuls(const Json& json, const DeviceInfo& device, std::vector<MatmulTuning>& matmuls) {
-    if (!json.is_array() || json.empty() || json.size() > kMostMatmuls)
-        return fail("'matmul' is no list of 1 to {} tilings", kMostMatmuls);
-    matmuls.clear();
+// Entries for more and more rows or outputs, as `limit` has it.
+template <typename T>
+Status read_list(const Json& json, const char* section, uint32_t T::*limit, std::vector<T>& list) {
+    if (!json.is_array() || json.empty() || json.size() > kMostEntries)
+        return fail("'{}' is no list of 1 to {} entries", section, kMostEntries);
+    list.clear();
     for (const Json& entry : json) {
-        MatmulTuning tuning;
-        TRY(read(entry, "matmul", tuning));
-        if (!matmuls.empty() && tuning.max_rows <= matmuls.back().max_rows)
-            return fail("'matmul' is not in ascending order of max_rows");
-        TRY(fit_matmul(tuning, device.capabilities));
-        matmuls.push_back(tuning);
+        T tuning;
+        TRY(read(entry, section, tuning));
+        if (!list.empty() && tuning.*limit <= list.back().*limit)
+            return fail("'{}' is not in ascending order of its limits", section);
+        list.push_back(tuning);
     }
     return Ok{};
 }
 
-Status check(const Tuning& tuning, const DeviceInfo& device) {
-    const GemvTuning& gemv = tuning.gemv;
+template <typename T>
+Json list_to_json(const std::vector<T>& list) {
+    Json json = Json::array();
+    for (const T& entry : list) json.push_back(to_json(entry));
+    return json;
+}
+
+Status check(const GemvTuning& gemv, const DeviceInfo& device) {
     if (gemv.lanes > device.capabilities.max_workgroup)
         return fail("gemv.lanes is {}, the device has {}", gemv.lanes, device.capabilities.max_workgroup);
+    if (gemv.lanes_per_row > gemv.lanes)
+        return fail("gemv: {} lanes cannot be in groups of {}", gemv.lanes, gemv.lanes_per_row);
+    return Ok{};
+}
+
+Status check(const Tuning& tuning, const DeviceInfo& device) {
+    for (const GemvTuning& gemv : tuning.gemv) TRY(check(gemv, device));
+    TRY(check(tuning.gated, device));
     // A GLU is written in whole blocks of 32.
-    if (gemv.lanes_per_row > gemv.lanes || gemv.lanes / gemv.lanes_per_row * gemv.rows % 32 != 0)
-        return fail("gemv: {} lanes in groups of {} with {} rows each make no multiple of 32 rows", gemv.lanes,
-                    gemv.lanes_per_row, gemv.rows);
+    if (tuning.gated.lanes / tuning.gated.lanes_per_row * tuning.gated.rows % 32 != 0)
+        return fail("gated: {} lanes in groups of {} with {} rows each make no multiple of 32 rows", tuning.gated.lanes,
+                    tuning.gated.lanes_per_row, tuning.gated.rows);
+    for (const MatmulTuning& matmul : tuning.matmul) TRY(fit_matmul(matmul, device.capabilities));
+    for (const StreamTuning& stream : tuning.stream) {
+        if (stream.warps % stream.row_warps != 0 || stream.warps * 32 > device.capabilities.max_workgroup)
+            return fail("stream: {} warps, {} of them along the rows", stream.warps, stream.row_warps);
+    }
     return Ok{};
 }
 
@@ -129,31 +161,22 @@ std::string tuning_file_name(const DeviceInfo& device) {
 }
 
 std::string tuning_to_json(const Tuning& tuning, const DeviceInfo& device) {
-    Json matmuls = Json::array();
-    for (const MatmulTuning& matmul : tuning.matmul) matmuls.push_back(to_json(matmul));
-    Json gemv = to_json(tuning.gemv);
-    gemv["staged"] = tuning.gemv.staged;
     const Json json{{"device", device.name},
-                    {"gemv", std::move(gemv)},
+                    {"gemv", list_to_json(tuning.gemv)},
+                    {"gated", to_json(tuning.gated)},
                     {"prefetch_bytes", tuning.prefetch_bytes},
-                    {"matmul", std::move(matmuls)},
+                    {"matmul", list_to_json(tuning.matmul)},
+                    {"stream", list_to_json(tuning.stream)},
                     {"attention", to_json(tuning.attention)}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Result<Tuning> tuning_from_json(const std::string& text, const DeviceInfo& device) {
-    Json json = Json::parse(text, nullptr, false);
+    const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) return fail("it is no JSON object");
     Tuning tuning = default_tuning(device);
-    if (json.contains("gemv")) {
-        Json& gemv = json["gemv"];
-        if (gemv.is_object() && gemv.contains("staged")) {
-            if (!gemv["staged"].is_boolean()) return fail("gemv.staged is neither true nor false");
-            tuning.gemv.staged = gemv["staged"].get<bool>();
-            gemv.erase("staged");
-        }
-        TRY(read(gemv, "gemv", tuning.gemv));
-    }
+    if (json.contains("gemv")) TRY(read_list(json["gemv"], "gemv", &GemvTuning::max_outputs, tuning.gemv));
+    if (json.contains("gated")) TRY(read(json["gated"], "gated", tuning.gated));
     if (json.contains("prefetch_bytes")) {
         constexpr uint64_t kMost = uint64_t{1} << 30;
         const Json& bytes = json["prefetch_bytes"];
@@ -161,7 +184,9 @@ Result<Tuning> tuning_from_json(const std::string& text, const DeviceInfo& devic
             return fail("prefetch_bytes is {}, expected a number up to {}", bytes.dump(), kMost);
         tuning.prefetch_bytes = bytes.get<uint32_t>();
     }
-    if (json.contains("matmul")) TRY(read_matmuls(json["matmul"], device, tuning.matmul));
+    if (json.contains("matmul")) TRY(read_list(json["matmul"], "matmul", &MatmulTuning::max_rows, tuning.matmul));
+    if (json.contains("stream") && json["stream"] != Json::array())
+        TRY(read_list(json["stream"], "stream", &StreamTuning::max_rows, tuning.stream));
     if (json.contains("attention")) TRY(read(json["attention"], "attention", tuning.attention));
     TRY(check(tuning, device));
     return tuning;

@@ -2,6 +2,7 @@
 #define ACTIVATION_F32 0u
 #define ACTIVATION_Q8 1u
 #define ACTIVATION_F16 2u
+#define ACTIVATION_TILES 3u
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) writeonly buffer Float4sOut { vec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Float2s { vec2 at[]; };
@@ -34,3 +35,14 @@ void store_q8(uint64_t base, uint rows, uint cols, uint row, uint quad, vec4 val
 // The power of two by which a row is divided, so that its largest value is below 2^8: f16 ends at 2^16, and products
 // of small values with small weights keep all their bits down to 2^-14.
 float f16_row_scale(float largest) { return largest > 0.0 ? exp2(floor(log2(largest)) - 7.0) : 1.0; }
+
+// Four f16 elements of a row in tiles.
+void store_tiles(uint64_t base, uint rows, uint row, uint quad, vec4 value) {
+    const uint window = quad / 32u, lane = row % 8u * 4u + quad % 32u / 8u, step = quad % 8u;
+    const uint tile = (window * 8u + step) * ((rows + 15u) / 16u) + row / 16u;
+    Uint2sOut(base).at[(tile * 32u + lane) * 2u + row % 16u / 8u] =
+        uvec2(packHalf2x16(value.xz), packHalf2x16(value.yw));
+}
+
+// Where the scales of rows begin.
+uint64_t tile_scales(uint64_t base, uint rows, uint cols) { return base + uint64_t((rows + 15u) / 16u * 16u) * cols * 2u; }

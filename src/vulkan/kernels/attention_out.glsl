@@ -7,6 +7,7 @@
 #define FORMAT_F32 0
 #define FORMAT_Q8 1
 #define FORMAT_F16 2
+#define FORMAT_TILES 3
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) writeonly buffer Float4sOut { vec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) writeonly buffer Uint2sOut { uvec2 at[]; };
@@ -35,6 +36,12 @@ void put_q8(uint64_t y, uint rows, uint cols, uint row, uint quad, vec4 x) {
     }
 }
 
+void put_tiles(uint64_t y, uint rows, uint row, uint quad, vec4 x) {
+    const uint window = quad / 32u, lane = row % 8u * 4u + quad % 32u / 8u, step = quad % 8u;
+    const uint tile = (window * 8u + step) * ((rows + 15u) / 16u) + row / 16u;
+    Uint2sOut(y).at[(tile * 32u + lane) * 2u + row % 16u / 8u] = uvec2(packHalf2x16(x.xz), packHalf2x16(x.yw));
+}
+
 // Elements 4 * `quad` and on of a row.
 void put_activations(uint format, uint64_t y, uint rows, uint cols, uint row, uint quad, vec4 x) {
     if (format == FORMAT_Q8) {
@@ -43,6 +50,9 @@ void put_activations(uint format, uint64_t y, uint rows, uint cols, uint row, ui
         Uint2sOut(y).at[row * (cols / 4u) + quad] = uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
         // no result of attention is larger than the largest value in the cache, which is f16
         if (quad == 0u) FloatsOut(y + 2ul * rows * cols).at[row] = 1.0;
+    } else if (format == FORMAT_TILES) {
+        put_tiles(y, rows, row, quad, x);
+        if (quad == 0u) FloatsOut(y + 2ul * ((rows + 15u) / 16u * 16u) * cols).at[row] = 1.0;
     } else {
         Float4sOut(y).at[row * (cols / 4u) + quad] = x;
     }

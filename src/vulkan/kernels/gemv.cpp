@@ -16,23 +16,42 @@ struct Params {
 
 constexpr uint32_t kSharedReserve = 4096;  // for what is in shared memory beside x
 
+// As many as the tuning allows, but no more than a lane has, and so that none is left over where that can be had.
+uint32_t unroll_for(uint32_t blocks, const GemvTuning& tuning) {
+    const uint32_t each = divide_up(blocks, tuning.lanes_per_row);
+    const uint32_t most = std::min(tuning.unroll, each);
+    if (blocks % tuning.lanes_per_row != 0) return most;
+    for (uint32_t unroll = most; 2 * unroll > most; --unroll) {
+        if (each % unroll == 0) return unroll;
+    }
+    return most;
+}
+
 }  // namespace
+
+const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated) {
+    if (gated) return tuning.gated;
+    const auto found = std::find_if(tuning.gemv.begin(), tuning.gemv.end(),
+                                    [&](const GemvTuning& each) { return outputs <= each.max_outputs; });
+    return found == tuning.gemv.end() ? tuning.gemv.back() : *found;
+}
 
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {
     CHECK(call.inputs % 32 == 0);
     const uint32_t blocks = call.inputs / 32;
     const uint32_t tile = tuning.lanes / tuning.lanes_per_row * tuning.rows;
     CHECK(!call.glu || (tile % 32 == 0 && call.outputs % 32 == 0));
-    const bool staged = tuning.staged && blocks * 40 + kSharedReserve <= capabilities.shared_bytes;
+    const bool staged = tuning.staged != 0 && blocks * 40 + kSharedReserve <= capabilities.shared_bytes;
     const uint32_t groups = std::min(divide_up(call.outputs, tile), tuning.groups);
-    return rec.dispatch({.pipeline = {.kernel = weight_kernel("gemv", call.dtype),
-                                      .constants = {tuning.lanes, tuning.lanes_per_row, tuning.rows, tuning.unroll,
-                                                    blocks, staged ? 1U : 0U, capabilities.subgroup, call.glu ? 1U : 0U,
-                                                    call.glu ? static_cast<uint32_t>(*call.glu) : 0U}},
-                         .push = Params{call.weight, call.x.begin, call.bias, call.y.begin, call.outputs},
-                         .reads = {call.x},
-                         .writes = {call.y},
-                         .groups = {groups, 1, 1}});
+    return rec.dispatch(
+        {.pipeline = {.kernel = weight_kernel("gemv", call.dtype),
+                      .constants = {tuning.lanes, tuning.lanes_per_row, tuning.rows, unroll_for(blocks, tuning), blocks,
+                                    staged ? 1U : 0U, capabilities.subgroup, call.glu ? 1U : 0U,
+                                    call.glu ? static_cast<uint32_t>(*call.glu) : 0U}},
+         .push = Params{call.weight, call.x.begin, call.bias, call.y.begin, call.outputs},
+         .reads = {call.x},
+         .writes = {call.y},
+         .groups = {groups, 1, 1}});
 }
 
 }  // namespace tandem::vulkan

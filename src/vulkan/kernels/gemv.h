@@ -21,6 +21,9 @@ struct GemvCall {
     Access y;  // f32 [outputs], or with glu q8 activations
 };
 
+// What the tuning has for a matrix of so many rows.
+const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated);
+
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call);
 
 }  // namespace tandem::vulkan

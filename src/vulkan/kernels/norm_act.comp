@@ -14,7 +14,7 @@ layout(constant_id = 1) const uint QUADS = 1u;       // of a lane
 layout(constant_id = 2) const bool ADDS = false;     // delta is there, and x' is stored
 layout(constant_id = 3) const bool POST = false;     // delta is normed
 layout(constant_id = 4) const bool NORM = true;
-layout(constant_id = 5) const uint FORMAT = 0u;      // of y, as ActivationFormat; 3: no y
+layout(constant_id = 5) const uint FORMAT = 0u;      // of y, as ActivationFormat; 4: no y
 
 layout(push_constant, scalar) uniform Params {
     uint64_t x;
@@ -89,7 +89,7 @@ void main() {
             if (quad < quads) Float4sOut(p.sum).at[row * quads + quad] = x[i];
         }
     }
-    if (FORMAT == 3u) return;
+    if (FORMAT == 4u) return;
     if (NORM) {
         float squares = 0.0;
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
@@ -99,14 +99,16 @@ void main() {
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) x[i] *= scale * weight[i];
     }
     float row_scale = 1.0;
-    if (FORMAT == ACTIVATION_F16) {
+    if (FORMAT == ACTIVATION_F16 || FORMAT == ACTIVATION_TILES) {
         float largest = 0.0;
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
             const vec4 magnitude = abs(x[i]);
             largest = max(largest, max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w)));
         }
         row_scale = f16_row_scale(largest_over_lanes(largest));
-        if (lane == 0u) FloatsOut(p.y + uint64_t(p.rows) * p.cols * 2u).at[row] = row_scale;
+        const uint64_t scales =
+            FORMAT == ACTIVATION_F16 ? p.y + uint64_t(p.rows) * p.cols * 2u : tile_scales(p.y, p.rows, p.cols);
+        if (lane == 0u) FloatsOut(scales).at[row] = row_scale;
     }
     [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
         const uint quad = i * LANES + lane;
@@ -116,6 +118,8 @@ void main() {
             if (FORMAT == ACTIVATION_F16) {
                 const vec4 scaled = x[i] / row_scale;
                 Uint2sOut(p.y).at[row * quads + quad] = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
+            } else if (FORMAT == ACTIVATION_TILES) {
+                store_tiles(p.y, p.rows, row, quad, x[i] / row_scale);
             } else {
                 Float4sOut(p.y).at[row * quads + quad] = x[i];
             }

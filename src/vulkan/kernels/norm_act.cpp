@@ -14,7 +14,7 @@ struct Params {
     float post_eps, eps;
 };
 
-constexpr uint32_t kNoFormat = 3;  // of norm_act.comp
+constexpr uint32_t kNoFormat = 4;  // of norm_act.comp
 
 // As many lanes as make the quads of a row with none to spare, in whole subgroups.
 struct Lanes {

@@ -81,7 +81,7 @@ TEST(Gemv, EveryTuningAgrees) {
                                        .rows = rows,
                                        .unroll = rows,
                                        .groups = 3,
-                                       .staged = rows == 1}});
+                                       .staged = rows == 1 ? 1U : 0U}});
         }
     }
 }

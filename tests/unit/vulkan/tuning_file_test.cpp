@@ -30,35 +30,39 @@ std::string why_refused(const std::string& text) {
 TEST(TuningFile, IsReadAsItWasWritten) {
     const DeviceInfo device = large_device();
     Tuning tuning = default_tuning(device);
-    tuning.gemv.rows = 2;
-    tuning.gemv.staged = false;
+    tuning.gemv.front().rows = 2;
+    tuning.gemv.front().staged = 0;
+    tuning.stream.front().warps = 8;
     tuning.prefetch_bytes = 4096;
     tuning.matmul.front().depth = 64;
     tuning.attention.tile_rows = 128;
     const std::string text = tuning_to_json(tuning, device);
     const Tuning read = tuning_from_json(text, device).value();
     EXPECT_EQ(tuning_to_json(read, device), text);
-    EXPECT_EQ(read.gemv.rows, 2U);
-    EXPECT_FALSE(read.gemv.staged);
+    EXPECT_EQ(read.gemv.front().rows, 2U);
+    EXPECT_EQ(read.gemv.front().staged, 0U);
+    EXPECT_EQ(read.stream.front().warps, 8U);
     EXPECT_EQ(read.matmul, tuning.matmul);
 }
 
 TEST(TuningFile, TakesTheDefaultsForWhatItLeavesOut) {
-    const Tuning read = tuning_from_json(R"({"gemv": {"unroll": 2}})", large_device()).value();
-    EXPECT_EQ(read.gemv.unroll, 2U);
-    EXPECT_EQ(read.gemv.lanes, default_tuning(large_device()).gemv.lanes);
+    const Tuning read = tuning_from_json(R"({"gated": {"unroll": 2}})", large_device()).value();
+    EXPECT_EQ(read.gated.unroll, 2U);
+    EXPECT_EQ(read.gated.lanes, default_tuning(large_device()).gated.lanes);
     EXPECT_EQ(read.matmul, default_tuning(large_device()).matmul);
 }
 
 TEST(TuningFile, RefusesWhatKernelsCannotTake) {
     EXPECT_THAT(why_refused("not JSON"), HasSubstr("no JSON object"));
-    EXPECT_THAT(why_refused(R"({"gemv": 3})"), HasSubstr("'gemv' is no object"));
-    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": 100}})"), HasSubstr("gemv.lanes is 100"));
-    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": -1}})"), HasSubstr("gemv.lanes is -1"));
-    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": 1e9}})"), HasSubstr("gemv.lanes"));
-    EXPECT_THAT(why_refused(R"({"gemv": {"lines": 64}})"), HasSubstr("not known"));
-    EXPECT_THAT(why_refused(R"({"gemv": {"staged": 1}})"), HasSubstr("staged"));
-    EXPECT_THAT(why_refused(R"({"gemv": {"lanes": 32, "lanes_per_row": 32}})"), HasSubstr("multiple of 32"));
+    EXPECT_THAT(why_refused(R"({"gemv": 3})"), HasSubstr("'gemv' is no list"));
+    EXPECT_THAT(why_refused(R"({"gemv": [{"lanes": 100}]})"), HasSubstr("gemv.lanes is 100"));
+    EXPECT_THAT(why_refused(R"({"gemv": [{"lanes": -1}]})"), HasSubstr("gemv.lanes is -1"));
+    EXPECT_THAT(why_refused(R"({"gemv": [{"lanes": 1e9}]})"), HasSubstr("gemv.lanes"));
+    EXPECT_THAT(why_refused(R"({"gated": {"lines": 64}})"), HasSubstr("not known"));
+    EXPECT_THAT(why_refused(R"({"gated": {"staged": 2}})"), HasSubstr("staged"));
+    EXPECT_THAT(why_refused(R"({"gated": {"lanes": 32, "lanes_per_row": 32}})"), HasSubstr("multiple of 32"));
+    EXPECT_THAT(why_refused(R"({"gemv": [{"max_outputs": 9}, {"max_outputs": 8}]})"), HasSubstr("ascending"));
+    EXPECT_THAT(why_refused(R"({"stream": [{"warps": 2, "row_warps": 4}]})"), HasSubstr("warps"));
     EXPECT_THAT(why_refused(R"({"matmul": []})"), HasSubstr("matmul"));
     EXPECT_THAT(why_refused(R"({"matmul": [{"max_rows": 8, "tile_rows": 24, "tile_cols": 64, "warp_rows": 16,
                                             "warp_cols": 32}]})"),
@@ -75,13 +79,13 @@ TEST(TuningFile, IsFoundByTheNameOfTheDevice) {
     EXPECT_EQ(tuning_file_name(device), "example-gpu-tm-9000.json");
     const auto directory = std::filesystem::path(testing::TempDir()) / "tandem-tuning-file-test";
     std::filesystem::remove_all(directory);
-    EXPECT_EQ(load_tuning(directory, device).gemv.unroll, default_tuning(device).gemv.unroll);
+    EXPECT_EQ(load_tuning(directory, device).gated.unroll, default_tuning(device).gated.unroll);
     Tuning tuning = default_tuning(device);
-    tuning.gemv.unroll = 8;
+    tuning.gated.unroll = 8;
     ASSERT_TRUE(save_tuning(directory, tuning, device));
-    EXPECT_EQ(load_tuning(directory, device).gemv.unroll, 8U);
+    EXPECT_EQ(load_tuning(directory, device).gated.unroll, 8U);
     std::ofstream(directory / tuning_file_name(device)) << "{";
-    EXPECT_EQ(load_tuning(directory, device).gemv.unroll, default_tuning(device).gemv.unroll);
+    EXPECT_EQ(load_tuning(directory, device).gated.unroll, default_tuning(device).gated.unroll);
     std::filesystem::remove_all(directory);
 }
 

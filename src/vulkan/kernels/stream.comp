@@ -1,0 +1,137 @@
+// y[split][row][output] = scale[row] * sum over i of x[row][i] * weight[output][i] + bias[output], or with a GLU
+// y[row][output] = activation(gate) * up, as kernels/matmul.comp, for activations in tiles: each warp by itself streams the
+// weights of COL_TILES x 16 outputs from memory into its lanes' registers and multiplies them there with ROW_TILES x 16
+// rows. A lane decodes whole blocks, so no weight is decoded twice in a warp or goes through shared memory.
+//! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! MATRIX: khr scalar
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_memory_scope_semantics : require
+#include "common.glsl"
+#include "weights.glsl"
+#include "weights_f16.glsl"
+#include "functions.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint INVOCATIONS = 128u;
+layout(constant_id = 1) const uint COLS = 16u;
+layout(constant_id = 2) const uint ROWS = 16u;
+layout(constant_id = 3) const uint DEPTH = 16u;
+layout(constant_id = 4) const uint COL_TILES = 2u;
+layout(constant_id = 5) const uint ROW_TILES = 1u;
+layout(constant_id = 6) const uint ROW_WARPS = 1u;  // of the workgroup's, side by side along the rows
+layout(constant_id = 7) const uint GLU = 0u;        // 0: none, else 1 + the enum op::Activation
+const uint WARPS = INVOCATIONS / 32u;
+
+#include "lane_matrix.glsl"
+
+layout(push_constant, scalar) uniform Params {
+    Weight weight;
+    uint64_t x;
+    uint64_t scales;  // f32, of the rows of x
+    uint64_t bias;    // 0: none
+    uint64_t y;
+    uint inputs;   // a multiple of 128
+    uint outputs;  // rows of the weight
+    uint rows;
+    uint windows;  // of 128 inputs, of a split
+} p;
+
+const uint HALVES = GLU == 0u ? 1u : 2u;
+const uint RESULT_TILES = COL_TILES / HALVES;
+const uint COL_WARPS = WARPS / ROW_WARPS;
+
+// The weight row of output `g` of a tile. The first half of a GLU's tiles are gates, the others their ups.
+uint weight_row(uint first_result, uint tile, uint g) {
+    const uint results = p.outputs / HALVES;
+    return min(first_result + tile % RESULT_TILES * 16u + g, results - 1u) + tile / RESULT_TILES * results;
+}
+
+uint block_of[COL_TILES][2];  // the first of the lane's, of outputs g and g + 8 of each tile, counted over the matrix
+
+void load_window(uint window, out RawBlock raw[COL_TILES][2]) {
+    [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
+        [[unroll]] for (uint h = 0u; h < 2u; ++h) raw[c][h] = load_raw(p.weight, block_of[c][h] + 4u * window);
+    }
+}
+
+void put(uint split, uint row, uint result, float value, float up) {
+    const uint results = p.outputs / HALVES;
+    if (row >= p.rows || result >= results) return;
+    const float scale = Floats(p.scales).at[row];
+    value *= scale;
+    if (p.bias != 0u && split == 0u) value += Floats(p.bias).at[result];
+    if (GLU != 0u) {
+        up *= scale;
+        if (p.bias != 0u) up += Floats(p.bias).at[results + result];
+        value = activate(GLU - 1u, value) * up;
+    }
+    FloatsOut(p.y).at[(split * p.rows + row) * results + result] = value;
+}
+
+void main() {
+    const uint split = gl_WorkGroupID.z;
+    const uint lane = LANE, g = lane / 4u, t = lane % 4u;
+    const uint row_tiles = (p.rows + 15u) / 16u;
+    const uint first_tile = (gl_WorkGroupID.x * ROW_WARPS + WARP % ROW_WARPS) * ROW_TILES;
+    const uint first_result = (gl_WorkGroupID.y * COL_WARPS + WARP / ROW_WARPS) * RESULT_TILES * 16u;
+    const uint first_window = split * p.windows;
+    const uint end_window = min(first_window + p.windows, p.inputs / 128u);
+
+    [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
+        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+            block_of[c][h] = weight_row(first_result, c, g + 8u * h) * (p.inputs / 32u) + t;
+        }
+    }
+    uint x_at[ROW_TILES];  // of the tiles, those beyond the last being the last again
+    [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) x_at[r] = min(first_tile + r, row_tiles - 1u) * LANES + lane;
+
+    SumMatrix sums[COL_TILES][ROW_TILES];
+    UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
+        UNROLL for (uint r = 0u; r < ROW_TILES; ++r) CLEAR(sums[c][r]);
+    }
+    RawBlock raw[COL_TILES][2];
+    load_window(first_window, raw);
+    [[dont_unroll]] for (uint window = first_window; window < end_window; ++window) {
+        uvec4 values[COL_TILES][2][4];
+        [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
+            [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+                decode_f16(raw[c][h], block_of[c][h] + 4u * window, values[c][h]);
+            }
+        }
+        load_window(min(window + 1u, end_window - 1u), raw);  // under way while this one is multiplied
+        UNROLL for (uint s = 0u; s < 8u; ++s) {
+            ActivationMatrix x[ROW_TILES];
+            UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
+                const uvec4 halves = Uint4s(p.x).at[(window * 8u + s) * row_tiles * LANES + x_at[r]];
+                [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+                    const f16vec2 pair = unpackFloat2x16(halves[i]);
+                    ELEMENT(x[r], 2u * i) = pair.x;
+                    ELEMENT(x[r], 2u * i + 1u) = pair.y;
+                }
+            }
+            UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
+                WeightMatrix weights;
+                [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+                    const f16vec2 pair = unpackFloat2x16(values[c][i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
+                    ELEMENT(weights, 2u * i) = pair.x;
+                    ELEMENT(weights, 2u * i + 1u) = pair.y;
+                }
+                UNROLL for (uint r = 0u; r < ROW_TILES; ++r) MULTIPLY_ADD(sums[c][r], weights, x[r]);
+            }
+        }
+    }
+
+    UNROLL for (uint c = 0u; c < RESULT_TILES; ++c) {
+        UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
+            if (first_tile + r >= row_tiles) continue;
+            [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+                const uint result = first_result + c * 16u + g + (i & 4u) * 2u;
+                const uint row = (first_tile + r) * 16u + 2u * t + (i & 1u) + (i & 2u) * 4u;
+                const uint up = c + COL_TILES - RESULT_TILES;
+                put(split, row, result, ELEMENT(sums[c][r], i), GLU == 0u ? 0.0 : ELEMENT(sums[up][r], i));
+            }
+        }
+    }
+}

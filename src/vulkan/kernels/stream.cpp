@@ -1,0 +1,77 @@
+#include "vulkan/kernels/stream.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "vulkan/activations.h"
+#include "vulkan/kernel.h"
+
+namespace tandem::vulkan {
+
+namespace {
+
+struct Params {
+    DeviceWeight weight;
+    VkDeviceAddress x, scales, bias, y;
+    uint32_t inputs, outputs, rows, windows;
+};
+
+constexpr uint32_t kWarpLanes = 32;
+constexpr uint32_t kMinSplitWindows = 4;  // below, starting up takes as long as the work
+
+const StreamTuning& choose(const Tuning& tuning, uint32_t rows) {
+    CHECK(!tuning.stream.empty());
+    const auto found = std::find_if(tuning.stream.begin(), tuning.stream.end(),
+                                    [&](const StreamTuning& t) { return rows <= t.max_rows; });
+    return found == tuning.stream.end() ? tuning.stream.back() : *found;
+}
+
+struct Grid {
+    uint32_t row_groups, col_groups;
+};
+Grid grid_of(const StreamTuning& t, const MatmulCall& call) {
+    const uint32_t results = call.glu ? call.outputs / 2 : call.outputs;
+    const uint32_t result_tiles = t.col_tiles / (call.glu ? 2 : 1);
+    return {divide_up(call.rows, kMatrixRows * t.row_tiles * t.row_warps),
+            divide_up(results, kMatrixRows * result_tiles * (t.warps / t.row_warps))};
+}
+
+// Windows of kMatrixInputs that each split takes.
+uint32_t split_windows(const StreamTuning& t, const MatmulCall& call) {
+    const uint32_t windows = call.inputs / kMatrixInputs;
+    if (call.glu) return windows;
+    const Grid grid = grid_of(t, call);
+    const uint32_t most = std::clamp(windows / kMinSplitWindows, 1U, call.max_splits);
+    return divide_up(windows, std::clamp(t.groups / (grid.row_groups * grid.col_groups), 1U, most));
+}
+
+}  // namespace
+
+uint32_t stream_splits(const Tuning& tuning, const MatmulCall& call) {
+    return divide_up(call.inputs / kMatrixInputs, split_windows(choose(tuning, call.rows), call));
+}
+
+Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilities& device, const MatmulCall& call) {
+    CHECK(call.dtype != DType::f32 && call.inputs > 0 && call.inputs % kMatrixInputs == 0);
+    CHECK(call.rows > 0 && call.outputs > 0 && (!call.glu || call.outputs % 2 == 0));
+    const StreamTuning& t = choose(tuning, call.rows);
+    CHECK(t.warps % t.row_warps == 0 && t.col_tiles % 2 == 0);
+    const Grid grid = grid_of(t, call);
+    const uint32_t splits = stream_splits(tuning, call);
+    const uint64_t results = call.glu ? call.outputs / 2 : call.outputs;
+    const uint64_t x_bytes = activation_bytes(ActivationFormat::tiles, call.rows, call.inputs);
+    const bool matrix = device.cooperative_matrix;
+    return recorder.dispatch(
+        {.pipeline = {.kernel =
+                          find_kernel(fmt::format("stream.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
+                      .constants = {t.warps * kWarpLanes, 16, 16, 16, t.col_tiles, t.row_tiles, t.row_warps,
+                                    call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0},
+                      .subgroup = matrix ? kWarpLanes : 0},
+         .push = Params{call.weight, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y, call.inputs,
+                        call.outputs, call.rows, split_windows(t, call)},
+         .reads = {{call.x, x_bytes}},
+         .writes = {{call.y, splits * call.rows * results * sizeof(float)}},
+         .groups = {grid.row_groups, grid.col_groups, splits}});
+}
+
+}  // namespace tandem::vulkan
