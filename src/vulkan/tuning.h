@@ -36,11 +36,12 @@ struct MatmulTuning {
 // Products by warps that stream weights (kernels/stream.h), of up to `max_rows` rows.
 struct StreamTuning {
     uint32_t max_rows = 0xffffffff;
-    uint32_t col_tiles = 2;  // of 16 outputs, that a warp makes; even
-    uint32_t row_tiles = 1;  // of 16 rows
-    uint32_t warps = 4;      // of a workgroup
-    uint32_t row_warps = 1;  // of these, side by side along the rows
-    uint32_t groups = 528;   // workgroups that fill the device, as in MatmulTuning
+    uint32_t col_tiles = 2;    // of 16 outputs, that a warp makes; even
+    uint32_t row_tiles = 1;    // of 16 rows
+    uint32_t warps = 4;        // of a workgroup
+    uint32_t row_warps = 1;    // of these, side by side along the rows
+    uint32_t depth_warps = 1;  // of these, that share the inputs of the same outputs
+    uint32_t groups = 528;     // workgroups that fill the device, as in MatmulTuning
 };
 
 struct AttentionTuning {

@@ -45,6 +45,7 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
     value("row_tiles", t.row_tiles, {.most = 16, .power_of_two = true});
     value("warps", t.warps, {.most = 32, .power_of_two = true});
     value("row_warps", t.row_warps, {.most = 32, .power_of_two = true});
+    value("depth_warps", t.depth_warps, {.most = 32, .power_of_two = true});
     value("groups", t.groups, {.most = 1 << 16});
 }
 
@@ -138,8 +139,12 @@ Status check(const Tuning& tuning, const DeviceInfo& device) {
                     tuning.gated.lanes_per_row, tuning.gated.rows);
     for (const MatmulTuning& matmul : tuning.matmul) TRY(fit_matmul(matmul, device.capabilities));
     for (const StreamTuning& stream : tuning.stream) {
-        if (stream.warps % stream.row_warps != 0 || stream.warps * 32 > device.capabilities.max_workgroup)
-            return fail("stream: {} warps, {} of them along the rows", stream.warps, stream.row_warps);
+        const uint64_t shared = uint64_t{stream.depth_warps - 1} * stream.warps / stream.depth_warps *
+                                stream.col_tiles * stream.row_tiles * 1024;
+        if (stream.warps % (stream.row_warps * stream.depth_warps) != 0 ||
+            stream.warps * 32 > device.capabilities.max_workgroup || shared > device.capabilities.shared_bytes)
+            return fail("stream: {} warps, {} along the rows and {} along the inputs, are not possible", stream.warps,
+                        stream.row_warps, stream.depth_warps);
     }
     return Ok{};
 }

@@ -22,6 +22,7 @@ layout(constant_id = 4) const uint COL_TILES = 2u;
 layout(constant_id = 5) const uint ROW_TILES = 1u;
 layout(constant_id = 6) const uint ROW_WARPS = 1u;  // of the workgroup's, side by side along the rows
 layout(constant_id = 7) const uint GLU = 0u;        // 0: none, else 1 + the enum op::Activation
+layout(constant_id = 8) const uint DEPTH_WARPS = 1u;  // that share the inputs of the same outputs
 const uint WARPS = INVOCATIONS / 32u;
 
 #include "lane_matrix.glsl"
@@ -40,7 +41,11 @@ layout(push_constant, scalar) uniform Params {
 
 const uint HALVES = GLU == 0u ? 1u : 2u;
 const uint RESULT_TILES = COL_TILES / HALVES;
-const uint COL_WARPS = WARPS / ROW_WARPS;
+const uint COL_WARPS = WARPS / (ROW_WARPS * DEPTH_WARPS);
+const uint LANE_SUMS = COL_TILES * ROW_TILES * 8u;
+
+// What warps that share their outputs leave for the first of them.
+shared float left[DEPTH_WARPS == 1u ? 1u : (DEPTH_WARPS - 1u) * COL_WARPS * ROW_WARPS * LANE_SUMS * LANES];
 
 // The weight row of output `g` of a tile. The first half of a GLU's tiles are gates, the others their ups.
 uint weight_row(uint first_result, uint tile, uint g) {
@@ -74,8 +79,9 @@ void main() {
     const uint split = gl_WorkGroupID.z;
     const uint lane = LANE, g = lane / 4u, t = lane % 4u;
     const uint row_tiles = (p.rows + 15u) / 16u;
-    const uint first_tile = (gl_WorkGroupID.x * ROW_WARPS + WARP % ROW_WARPS) * ROW_TILES;
-    const uint first_result = (gl_WorkGroupID.y * COL_WARPS + WARP / ROW_WARPS) * RESULT_TILES * 16u;
+    const uint depth = WARP / (ROW_WARPS * COL_WARPS), place = WARP % (ROW_WARPS * COL_WARPS);
+    const uint first_tile = (gl_WorkGroupID.x * ROW_WARPS + place % ROW_WARPS) * ROW_TILES;
+    const uint first_result = (gl_WorkGroupID.y * COL_WARPS + place / ROW_WARPS) * RESULT_TILES * 16u;
     const uint first_window = split * p.windows;
     const uint end_window = min(first_window + p.windows, p.inputs / 128u);
 
@@ -92,19 +98,23 @@ void main() {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) CLEAR(sums[c][r]);
     }
     RawBlock raw[COL_TILES][2];
-    load_window(first_window, raw);
-    [[dont_unroll]] for (uint window = first_window; window < end_window; ++window) {
+    load_window(min(first_window + depth, end_window - 1u), raw);
+    // All warps take as many turns; in the last some have nothing to add.
+    [[dont_unroll]] for (uint turn = first_window; turn < end_window; turn += DEPTH_WARPS) {
+        const bool beyond = DEPTH_WARPS > 1u && turn + depth >= end_window;
+        const uint window = min(turn + depth, end_window - 1u);
         uvec4 values[COL_TILES][2][4];
         [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
             [[unroll]] for (uint h = 0u; h < 2u; ++h) {
                 decode_f16(raw[c][h], block_of[c][h] + 4u * window, values[c][h]);
             }
         }
-        load_window(min(window + 1u, end_window - 1u), raw);  // under way while this one is multiplied
+        load_window(min(window + DEPTH_WARPS, end_window - 1u), raw);  // under way while this one is multiplied
         UNROLL for (uint s = 0u; s < 8u; ++s) {
             ActivationMatrix x[ROW_TILES];
             UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-                const uvec4 halves = Uint4s(p.x).at[(window * 8u + s) * row_tiles * LANES + x_at[r]];
+                uvec4 halves = Uint4s(p.x).at[(window * 8u + s) * row_tiles * LANES + x_at[r]];
+                if (beyond) halves = uvec4(0u);
                 [[unroll]] for (uint i = 0u; i < 4u; ++i) {
                     const f16vec2 pair = unpackFloat2x16(halves[i]);
                     ELEMENT(x[r], 2u * i) = pair.x;
@@ -123,9 +133,28 @@ void main() {
         }
     }
 
+    if (DEPTH_WARPS > 1u) {  // the first warp of those that share outputs gets the sums of all
+        const uint first = place * LANE_SUMS, all = ROW_WARPS * COL_WARPS * LANE_SUMS;
+        UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
+            [[unroll]] for (uint e = 0u; e < 8u; ++e) {
+                const uint at = (depth - 1u) * all + first + i * 8u + e;
+                if (depth > 0u) left[at * LANES + lane] = ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
+            }
+        }
+        barrier();
+        UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
+            [[unroll]] for (uint e = 0u; e < 8u; ++e) {
+                float sum = ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
+                [[unroll]] for (uint d = 0u; d + 1u < DEPTH_WARPS; ++d) {
+                    sum += left[(d * all + first + i * 8u + e) * LANES + lane];  // of no use to the other warps
+                }
+                ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e) = sum;
+            }
+        }
+    }
     UNROLL for (uint c = 0u; c < RESULT_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-            if (first_tile + r >= row_tiles) continue;
+            if (first_tile + r >= row_tiles || depth > 0u) continue;
             [[unroll]] for (uint i = 0u; i < 8u; ++i) {
                 const uint result = first_result + c * 16u + g + (i & 4u) * 2u;
                 const uint row = (first_tile + r) * 16u + 2u * t + (i & 1u) + (i & 2u) * 4u;

@@ -33,7 +33,7 @@ Grid grid_of(const StreamTuning& t, const MatmulCall& call) {
     const uint32_t results = call.glu ? call.outputs / 2 : call.outputs;
     const uint32_t result_tiles = t.col_tiles / (call.glu ? 2 : 1);
     return {divide_up(call.rows, kMatrixRows * t.row_tiles * t.row_warps),
-            divide_up(results, kMatrixRows * result_tiles * (t.warps / t.row_warps))};
+            divide_up(results, kMatrixRows * result_tiles * (t.warps / (t.row_warps * t.depth_warps)))};
 }
 
 // Windows of kMatrixInputs that each split takes.
@@ -55,7 +55,7 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
     CHECK(call.dtype != DType::f32 && call.inputs > 0 && call.inputs % kMatrixInputs == 0);
     CHECK(call.rows > 0 && call.outputs > 0 && (!call.glu || call.outputs % 2 == 0));
     const StreamTuning& t = choose(tuning, call.rows);
-    CHECK(t.warps % t.row_warps == 0 && t.col_tiles % 2 == 0);
+    CHECK(t.warps % (t.row_warps * t.depth_warps) == 0 && t.col_tiles % 2 == 0);
     const Grid grid = grid_of(t, call);
     const uint32_t splits = stream_splits(tuning, call);
     const uint64_t results = call.glu ? call.outputs / 2 : call.outputs;
@@ -65,7 +65,7 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
         {.pipeline = {.kernel =
                           find_kernel(fmt::format("stream.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
                       .constants = {t.warps * kWarpLanes, 16, 16, 16, t.col_tiles, t.row_tiles, t.row_warps,
-                                    call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0},
+                                    call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0, t.depth_warps},
                       .subgroup = matrix ? kWarpLanes : 0},
          .push = Params{call.weight, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y, call.inputs,
                         call.outputs, call.rows, split_windows(t, call)},

@@ -90,6 +90,8 @@ TEST(Stream, EveryTuningAgrees) {
     expect_product({.rows = 40, .outputs = 130, .tuning = {.col_tiles = 2, .row_tiles = 2, .warps = 2, .groups = 1}});
     expect_product({.rows = 40, .outputs = 70, .tuning = {.row_tiles = 1, .warps = 4, .row_warps = 2, .groups = 1}});
     expect_product({.rows = 3, .outputs = 64, .tuning = {.col_tiles = 4, .warps = 1, .groups = 1}});
+    // three windows for two warps: one has nothing to do in the end
+    expect_product({.rows = 20, .outputs = 70, .inputs = 384, .tuning = {.warps = 4, .depth_warps = 2, .groups = 1}});
 }
 
 TEST(Stream, SplitsAlongTheInputs) {
