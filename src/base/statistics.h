@@ -15,6 +15,14 @@ struct Summary {
     double ci95 = 0;       // half width of the 95 % confidence interval of the mean
     int samples = 0;
     int outliers = 0;  // further than 1.5 interquartile ranges from the quartiles; named, not hidden
+
+    // The same of samples in another unit.
+    void scale(double factor) {
+        median *= factor;
+        mean *= factor;
+        deviation *= factor;
+        ci95 *= factor;
+    }
 };
 
 inline Summary summarize(std::vector<double> samples) {

@@ -38,6 +38,9 @@ Result<Timing> repeat(int warm_up, int repetitions, const F& body) {
     return Timing{.seconds = summarize(std::move(samples)), .cpu_s = cpu / repetitions};
 }
 
+constexpr int kMostSteps = 8;  // that a device runs on its own, as generate() lets it
+constexpr std::chrono::milliseconds kWakingTime{300};
+
 }  // namespace
 
 Result<std::unique_ptr<Benchmark>> Benchmark::open(const models::Model& model, device::Backend& backend,
@@ -54,22 +57,29 @@ Result<std::vector<device::StageTime>> Benchmark::profile_of(Stage& stage) const
 }
 
 Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
-    constexpr int kWarmUp = 5;
+    constexpr int kWarmUp = 3;
     const auto stage = TRY(Stage::open(model_, backend_,
                                        {.sequences = sequences,
-                                        .positions = context + kWarmUp + options_.repetitions + 1,
+                                        .positions = context + (kWarmUp + options_.repetitions) * kMostSteps + 1,
                                         .kv_dtype = options_.kv_dtype}));
-    TRY(stage->step(context, 1, 0));
-    const Timing timing =
-        TRY(repeat(kWarmUp, options_.repetitions, [&](int i) { return stage->step_with_drawn(context + 1 + i); }));
+    const int steps = std::min(stage->max_steps(), kMostSteps);
+    const auto begin = std::chrono::steady_clock::now();
+    do {
+        TRY(stage->step(context, 1, 0));  // the same again and again, until a GPU's clocks are up
+    } while (std::chrono::steady_clock::now() - begin < kWakingTime);
+    Timing timing = TRY(repeat(kWarmUp, options_.repetitions,
+                               [&](int i) { return stage->step_with_drawn(context + 1 + i * steps, steps); }));
+    timing.seconds.scale(1.0 / steps);
+    const Work work = stage->work();
+    TRY(stage->step(context + 1, 1, 0));  // what is profiled is a single step
     const auto profile = TRY(profile_of(*stage));
     return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
                         .sequences = sequences,
                         .context = context,
                         .tokens = sequences,
                         .seconds = timing.seconds,
-                        .work = stage->work(),
-                        .cpu_s = timing.cpu_s / sequences,
+                        .work = work,
+                        .cpu_s = timing.cpu_s / (sequences * steps),
                         .profile = profile};
 }
 

@@ -77,15 +77,17 @@ void Stage::fill_batch(int past, int rows, std::optional<int> output) {
 
 Status Stage::step(int past, int rows, std::optional<int> output) {
     fill_batch(past, rows, output);
+    batch_.steps = 1;
     batch_.tokens.clear();
     for (int32_t position : batch_.positions) batch_.tokens.push_back(fixed_token(position, model_.vocab));
     return device::run(*executable_, batch_);
 }
 
-Status Stage::step_with_drawn(int past) {
-    const std::span<const int32_t> drawn = result<int32_t>();
+Status Stage::step_with_drawn(int past, int steps) {
+    const std::span<const int32_t> drawn = result<int32_t>().last(batch_.sequences.size());  // of the last step
     batch_.tokens.assign(drawn.begin(), drawn.end());
     fill_batch(past, 1, 0);
+    batch_.steps = steps;
     return device::run(*executable_, batch_);
 }
 

@@ -26,9 +26,11 @@ class Stage {
                                                const StageOptions& options);
 
     // Runs `rows` tokens of every sequence from position `past` on: those that fixed_token() gives, or, for one row
-    // each, the ones that the last step drew. `output`: the row of each sequence whose result is wanted.
+    // each, the ones that the last step drew, several times on with those drawn if the device can (device::Batch).
+    // `output`: the row of each sequence whose result is wanted.
     Status step(int past, int rows, std::optional<int> output);
-    Status step_with_drawn(int past);
+    Status step_with_drawn(int past, int steps = 1);
+    int max_steps() const { return executable_->max_steps(); }
 
     // Runs the last step again, with a clock read after each of its parts.
     Result<std::vector<device::StageTime>> profile() { return executable_->profile(batch_); }

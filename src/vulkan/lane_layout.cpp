@@ -57,16 +57,6 @@ Result<bool> has_known_lane_layout(Queue& queue, PipelineCache& pipelines) {
     const uint64_t done = TRY(queue.submit(commands));
     TRY(queue.wait(done));
     queue.free(commands);
-    for (int m = 0; m < 3; ++m)
-        for (int lane = 0; lane < 32; ++lane) {
-            fmt::print("{} lane {:2}:", m, lane);
-            for (int i = 0; i < 8; ++i) {
-                int32_t e;
-                std::memcpy(&e, found.mapped + 4 * ((m * 32 + lane) * 8 + i), 4);
-                fmt::print(" ({},{})", e / 16, e % 16);
-            }
-            fmt::print("\n");
-        }
     for (Matrix matrix : {weights, activations, sums}) {
         for (int lane = 0; lane < 32; ++lane) {
             for (int i = 0; i < 8; ++i) {
