@@ -33,6 +33,12 @@ class Vulkan(harness.Case):
         # What the driver compiled is kept for the next run.
         self.assertEqual(len(glob.glob(self.path(".cache", "tandem", "pipelines-*.bin"))), 1)
 
+    def test_greedy_text_is_that_of_the_cpu(self):
+        ask = ["run", "tales", "Count to 15.", "--temperature", 0, "-n", 24, "--quiet"]
+        expected = self.ok(*ask)
+        self.assertTrue(expected.startswith("1, 2, 3"), expected)
+        self.assertEqual(self.ok(*ask, "--device", "vulkan"), expected)
+
     def test_strict_takes_no_software_device(self):
         if any("software" not in gpu["details"] for gpu in self.gpus()):
             self.skipTest("this machine has a GPU")
