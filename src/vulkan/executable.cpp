@@ -40,7 +40,7 @@ Bucket bucket_of(const device::Batch& batch, const graph::Extents& limits) {
 uint64_t most_bytes(const StageValue& value, const graph::Extents& limits) {
     const int64_t limit = extent(value.rows, limits);
     uint64_t most = value.size_bytes(static_cast<uint32_t>(limit));
-    for (int64_t rows = 1; rows < limit && rows <= kRowStep; rows *= 2) {
+    for (int64_t rows = 1; rows < limit; rows = bucket_rows(rows + 1, limit)) {
         most = std::max(most, value.size_bytes(static_cast<uint32_t>(rows)));
     }
     return most;
