@@ -1,5 +1,5 @@
-// The fused stages of the Vulkan backend, over every golden model in f16 and in Q8_0: logits as the CPU's reference has
-// them for the same weights, within what f16 and int8 activations round.
+// The fused stages of the Vulkan backend, over a golden model of every family in f16 and in Q8_0: logits as the CPU's
+// reference has them for the same weights, within what f16 and int8 activations round.
 #ifdef TANDEM_VULKAN
 #include <gtest/gtest.h>
 
@@ -121,8 +121,7 @@ TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FusedModel,
-                         testing::Values("gemma3", "gemma3-linear-rope", "llama", "llama3-rope", "mistral", "qwen2",
-                                         "qwen3", "gemma3-softcap", "llama-bias", "qwen3-bias-yarn"),
+                         testing::Values("gemma3", "gemma3-softcap", "llama", "mistral", "qwen2", "qwen3"),
                          [](const testing::TestParamInfo<std::string>& test) {
                              std::string name = test.param;
                              std::replace(name.begin(), name.end(), '-', '_');
