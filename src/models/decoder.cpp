@@ -92,19 +92,18 @@ std::vector<int> periodic_windows(int layers, int period, int window) {
 std::vector<int> read_gguf_windows(Settings& s, int layers, int usual_period) {
     const Key window_key{"attention.sliding_window", ""};
     const Key pattern_key{"attention.sliding_window_pattern", ""};
-    const auto everything = std::vector<int>(static_cast<size_t>(layers), 0);
-    if (s.real(window_key, {0, kMaxContext}, 0) == 0) return everything;
+    std::vector<int> windows(static_cast<size_t>(layers), 0);  // 0: everything is seen
+    if (s.real(window_key, {0, kMaxContext}, 0) == 0) return windows;
     const int window = s.count(window_key, kMaxContext);
     if (!s.is_list(pattern_key)) {
         return periodic_windows(layers, static_cast<int>(s.real(pattern_key, {0, kMaxLayers}, usual_period)), window);
     }
     const std::vector<bool> sliding = s.flags(pattern_key.gguf);
-    if (sliding.size() < everything.size()) {
+    if (sliding.size() < windows.size()) {
         s.reject(fmt::format("the pattern of windows has {} entries for {} layers", sliding.size(), layers));
-        return everything;
+        return windows;
     }
-    std::vector<int> windows;
-    for (int i = 0; i < layers; ++i) windows.push_back(sliding[static_cast<size_t>(i)] ? window : 0);
+    for (size_t i = 0; i < windows.size(); ++i) windows[i] = sliding[i] ? window : 0;
     return windows;
 }
 

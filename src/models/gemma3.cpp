@@ -91,8 +91,8 @@ void Gemma3::forward(Graph& g) const {
 }
 
 // The 27B model, known by its layers, is the only one whose scores are not scaled by its head_dim.
-double usual_query_scalar(const Dimensions& dims) {
-    return dims.layers == 62 ? static_cast<double>(dims.dim / dims.heads) : dims.head_dim;
+int usual_query_scalar(const Dimensions& dims) {
+    return dims.layers == 62 ? dims.dim / dims.heads : dims.head_dim;
 }
 
 std::vector<int> read_windows(Settings& s, int layers) {

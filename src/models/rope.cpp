@@ -209,6 +209,7 @@ Status write_rope(const Settings& s, const RopeSettings& rope, format::GgufWrite
     }
     if (rope.scaling != Scaling::llama3) return Ok{};
     std::vector<float> divisors;
+    divisors.reserve(static_cast<size_t>(rope.dim / 2));
     for (int pair = 0; pair < rope.dim / 2; ++pair) divisors.push_back(static_cast<float>(divisor(rope, pair)));
     writer.add({.name = "rope_freqs.weight",
                 .dtype = DType::f32,
