@@ -54,7 +54,7 @@ Status Session::make_cache() {
 }
 
 Status Session::run(device::Executable& executable) {
-    const Status done = device::run(executable, batch_);
+    Status done = device::run(executable, batch_);
     if (done) return Ok{};
     held_.clear();
     sampler_.reset();

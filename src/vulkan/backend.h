@@ -12,7 +12,7 @@
 namespace tandem::vulkan {
 
 struct Options {
-    std::string device = "";     // index or part of the name; empty: the best
+    std::string device = {};     // index or part of the name; empty: the best
     bool allow_software = true;  // take a device that is no GPU
     bool exact = false;          // every op by itself in f32: slow, and as close to the reference as floats get
     bool validation = false;     // with the Khronos validation layer

@@ -79,6 +79,7 @@ std::vector<std::string> extensions_of(VkPhysicalDevice physical) {
     std::vector<VkExtensionProperties> properties(count);
     vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, properties.data());
     std::vector<std::string> names;
+    names.reserve(properties.size());
     for (const VkExtensionProperties& property : properties) names.emplace_back(property.extensionName);
     return names;
 }
@@ -293,6 +294,7 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& selector, const 
     }
     const std::vector<VkPhysicalDevice> physicals = physical_devices(device->instance_);
     std::vector<DeviceInfo> infos;
+    infos.reserve(physicals.size());
     for (VkPhysicalDevice physical : physicals) {
         infos.push_back(read_info(device->instance_, physical, static_cast<int>(infos.size())));
     }

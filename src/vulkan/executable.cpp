@@ -307,6 +307,7 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
     queue_.free(commands);
     recorded_.erase(std::tuple(int64_t{-1}, int64_t{-1}, false));
     std::vector<device::StageTime> result;
+    result.reserve(by_name.size());
     for (auto& [name, total] : by_name) result.push_back(std::move(total));
     return result;
 }

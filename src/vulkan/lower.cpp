@@ -284,12 +284,16 @@ void Lowering::residual(const Residual& match) {
     const Product delta = partials_.at(program_.nodes[match.linear].output);
     const ValueIndex x = tensor(match.x);
     const ValueIndex sum = tensor(add.output);
-    const auto norm_of = [&](std::optional<NodeIndex> n) -> std::pair<WeightIndex, float> {
-        if (!n) return {kNone, 0.0F};
+    struct Norm {
+        WeightIndex weight = kNone;
+        float eps = 0;
+    };
+    const auto norm_of = [&](std::optional<NodeIndex> n) -> Norm {
+        if (!n) return {};
         return {weight({program_.nodes[*n].inputs[1]}), program_.nodes[*n].op.as<op::RmsNorm>()->eps};
     };
-    const auto [post_weight, post_eps] = norm_of(match.post_norm);
-    const auto [next_weight, next_eps] = norm_of(match.norm);
+    const Norm post = norm_of(match.post_norm);
+    const Norm next = norm_of(match.norm);
     std::vector<ValueIndex> writes = {sum};
     ValueIndex y = kNone;
     DType reader = DType::f32;
@@ -309,9 +313,9 @@ void Lowering::residual(const Residual& match) {
                       .splits = product_splits(delta, args.tuning, count),
                       .norm = {},
                       .sum = args.value(sum)};
-        if (post_weight != kNone) call.delta->norm = norm_params(args, post_weight, post_eps);
+        if (post.weight != kNone) call.delta->norm = norm_params(args, post.weight, post.eps);
         if (y != kNone) {
-            call.norm = norm_params(args, next_weight, next_eps);
+            call.norm = norm_params(args, next.weight, next.eps);
             call.format = activation_format(args.tuning, reader, count, cols);
             call.y = args.value(y);
         }

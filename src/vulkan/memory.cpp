@@ -71,7 +71,7 @@ void Arena::free(const Block& block) {
 
 Status Arena::add_block(uint64_t size_bytes) {
     Block block{.size_bytes = size_bytes};
-    const Status made = make(block);
+    Status made = make(block);
     if (!made) {
         free(block);
         return made;

@@ -33,7 +33,7 @@ struct PipelineKey {
     std::vector<uint32_t> constants;  // of specialization constants 0, 1, 2, ...
     uint32_t subgroup = 0;            // required size; 0: the device's own choice
 
-    auto operator<=>(const PipelineKey&) const = default;
+    auto operator<=>(const PipelineKey&) const = default;  // NOLINT(modernize-use-nullptr): a known false finding
 };
 
 // All kernels take their arguments as push constants (addresses and sizes), so one layout serves them all and there

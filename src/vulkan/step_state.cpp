@@ -127,7 +127,7 @@ Status StepState::write(const device::Batch& batch, const graph::Extents& padded
 }
 
 // The tiles that see the most positions come first: those that start last should be short.
-std::array<uint32_t, 2> StepState::write_tiles(const device::Batch& batch) {
+std::array<uint32_t, 2> StepState::write_tiles(const device::Batch& batch) const {
     std::vector<GpuRowTile> tiles;
     std::vector<uint32_t> single_rows;
     for (size_t s = 0; s < batch.sequences.size(); ++s) {
@@ -149,7 +149,7 @@ std::array<uint32_t, 2> StepState::write_tiles(const device::Batch& batch) {
     return {static_cast<uint32_t>(tiles.size()), static_cast<uint32_t>(single_rows.size())};
 }
 
-Status StepState::write_sampling(const device::Batch& batch) {
+Status StepState::write_sampling(const device::Batch& batch) const {
     auto* rows = reinterpret_cast<GpuSampling*>(sampling_.begin);
     auto* adjustments = reinterpret_cast<GpuAdjustment*>(adjustments_.begin);
     size_t used = 0;

@@ -69,8 +69,8 @@ class StepState {
 
     Result<Part> part(uint64_t size_bytes);
     // Returns how many tiles and single rows there are.
-    std::array<uint32_t, 2> write_tiles(const device::Batch& batch);
-    Status write_sampling(const device::Batch& batch);
+    std::array<uint32_t, 2> write_tiles(const device::Batch& batch) const;
+    Status write_sampling(const device::Batch& batch) const;
 
     StepLimits limits_;
     Arena arena_;

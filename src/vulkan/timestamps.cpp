@@ -33,6 +33,7 @@ Result<std::vector<double>> Timestamps::read(uint32_t count) const {
            vkGetQueryPoolResults(device_->handle(), pool_, 0, count, ticks.size() * sizeof(uint64_t), ticks.data(),
                                  sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT));
     std::vector<double> nanoseconds;
+    nanoseconds.reserve(ticks.size());
     for (uint64_t tick : ticks) {
         nanoseconds.push_back(static_cast<double>(tick - ticks.front()) * device_->capabilities().timestamp_ns);
     }
