@@ -421,7 +421,7 @@ Result<bool> sweep(const std::string& selector, const Setting& setting) {
 }  // namespace
 }  // namespace tandem::vulkan
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of memory ends a benchmark
     CLI::App app("Measures Vulkan attention and finds its best sizes");
     std::string device;
     bool quick = false;

@@ -397,7 +397,7 @@ Result<bool> sweep(const std::string& selector, const Setting& setting) {
 }  // namespace
 }  // namespace tandem::vulkan
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of memory ends a benchmark
     CLI::App app("Finds the fastest tiles of Vulkan matrix products");
     std::string device;
     bool quick = false;
@@ -408,7 +408,7 @@ int main(int argc, char** argv) {
     app.add_option("--rows", rows, "Numbers of rows, ascending; by default 8 32 64 512 2048");
     app.add_flag("--quick", quick, "Tiny products, to see that it runs");
     CLI11_PARSE(app, argc, argv);
-    using namespace tandem::vulkan;
+    using namespace tandem::vulkan;  // NOLINT(google-build-using-namespace): all of this program
     Setting setting = quick ? quick_setting() : full_setting(seconds);
     if (!rows.empty()) setting.rows = rows;
     const tandem::Result<bool> right = sweep(device, setting);

@@ -217,6 +217,7 @@ Result<NormalizerPtr> make_normalizer(const json& spec) {
     if (steps.empty()) return NormalizerPtr();
     if (steps.size() == 1) return make_one_normalizer(*steps[0]);
     std::vector<NormalizerPtr> normalizers;
+    normalizers.reserve(steps.size());
     for (const json* step : steps) normalizers.push_back(TRY(make_one_normalizer(*step)));
     return normalizer_sequence(std::move(normalizers));
 }
@@ -234,6 +235,7 @@ Result<DecoderPtr> make_decoder(const json& spec) {
     std::vector<const json*> steps;
     TRY(flatten(spec, "decoders", steps));
     std::vector<DecodeStep> decode_steps;
+    decode_steps.reserve(steps.size());
     for (const json* step : steps) decode_steps.push_back(TRY(make_decode_step(*step)));
     return stepwise_decoder(std::move(decode_steps));
 }

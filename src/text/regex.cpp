@@ -99,7 +99,8 @@ class Translator {
             copy(1);
             name.remove_prefix(1);
         }
-        const bool plain = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == name.npos;
+        const bool plain =
+            name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == std::string_view::npos;
         if (name.size() > 2 && plain && is_script(name)) out_ += "sc:";
         copy(name.size() + 1);
     }

@@ -27,7 +27,7 @@ Result<json> read_optional_json(const fs::path& path) {
 }
 
 // The files of a Hugging Face directory beside the tokenizer itself.
-struct Settings {
+struct Settings {     // NOLINT(bugprone-exception-escape): moving a json throws nothing, though it does not say so
     json tokenizer;   // tokenizer_config.json
     json special;     // special_tokens_map.json
     json generation;  // generation_config.json
@@ -89,7 +89,8 @@ Status add_tokens(const Settings& settings, const json& added_tokens, std::vecto
     if (decoder.is_object()) {
         for (const auto& [id, spec] : decoder.items()) {
             const auto content = string_field(spec, "content");
-            const bool is_number = !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
+            const bool is_number =
+                !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == std::string::npos;
             if (!content || !is_number) return fail("added_tokens_decoder: entry '{}' has no id or content", id);
             TRY(add(std::stoll(id), *content, bool_field(spec, "special").value_or(false)));
         }

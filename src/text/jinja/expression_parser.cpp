@@ -6,7 +6,7 @@
 
 namespace tandem::text::jinja {
 
-using namespace ast;
+using namespace ast;  // NOLINT(google-build-using-namespace): its own namespace, all of whose nodes are used here
 
 namespace {
 

@@ -16,7 +16,7 @@ namespace tandem::text::jinja {
 
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
+constexpr size_t kNone = std::string_view::npos;
 
 // Line ends become \n, and one at the very end is dropped.
 std::string normalize_newlines(std::string_view source) {
@@ -74,7 +74,7 @@ class Lexer {
         size_t tag = pos_;
         while (true) {
             tag = source_.find('{', tag);
-            if (tag == npos || tag + 1 >= source_.size()) {
+            if (tag == kNone || tag + 1 >= source_.size()) {
                 push_text(rest());
                 advance(rest().size());
                 return Ok{};
@@ -108,7 +108,7 @@ class Lexer {
         if (sign == '-') return utf8::trim_right(text);
         if (sign == '+' || variable) return text;
         size_t newline = text.rfind('\n');
-        size_t start = newline == npos ? 0 : newline + 1;
+        size_t start = newline == kNone ? 0 : newline + 1;
         bool starts_line = start > 0 || line_start_;
         return starts_line && utf8::trim_left(text.substr(start)).empty() ? text.substr(0, start) : text;
     }
@@ -125,7 +125,7 @@ class Lexer {
     Status lex_comment(size_t opening) {
         int line = line_;
         size_t close = source_.find("#}", pos_ + opening);
-        if (close == npos) return error_at(line, "missing end of comment tag");
+        if (close == kNone) return error_at(line, "missing end of comment tag");
         char before = close > pos_ + opening ? source_[close - 1] : '\0';
         advance(close + 2 - pos_);
         finish_tag(before == '-' || before == '+' ? before : '\0', true);
@@ -161,7 +161,7 @@ class Lexer {
         finish_tag(take_tag_end(), false);
         size_t begin = pos_;
         bool line_start = line_start_;
-        for (size_t end = source_.find("{%", pos_); end != npos; end = source_.find("{%", end + 1)) {
+        for (size_t end = source_.find("{%", pos_); end != kNone; end = source_.find("{%", end + 1)) {
             advance(end - pos_);
             auto size = raw_tag_size("endraw", false);
             if (!size) continue;
@@ -240,7 +240,7 @@ class Lexer {
             size_t n = from;
             while (n < text.size()) {
                 size_t digit = text[n] == '_' ? n + 1 : n;
-                if (digit >= text.size() || allowed.find(text[digit]) == npos) break;
+                if (digit >= text.size() || allowed.find(text[digit]) == kNone) break;
                 n = digit + 1;
             }
             return n;
@@ -339,7 +339,7 @@ class Lexer {
             }
             char letter = text[pos];
             size_t known = kLetters.find(letter);
-            if (known != npos) {
+            if (known != kNone) {
                 out += kMeanings[known];
                 pos++;
             } else if (letter == '\n') {
@@ -366,7 +366,7 @@ class Lexer {
         for (std::string_view two : kTwo) {
             if (text.starts_with(two)) size = 2;
         }
-        if (size == 0 && kOne.find(text[0]) != npos) size = 1;
+        if (size == 0 && kOne.find(text[0]) != kNone) size = 1;
         if (size == 0) {
             size_t after = 0;
             utf8::next(text, after);
