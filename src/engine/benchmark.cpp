@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "engine/generate.h"
+
 namespace tandem::engine {
 
 namespace {
@@ -38,7 +40,8 @@ Result<Timing> repeat(int warm_up, int repetitions, const F& body) {
     return Timing{.seconds = summarize(std::move(samples)), .cpu_s = cpu / repetitions};
 }
 
-constexpr int kMostSteps = 8;  // that a device runs on its own, as generate() lets it
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::milliseconds kWakingTime{300};
 
 }  // namespace
@@ -58,15 +61,19 @@ Result<std::vector<device::StageTime>> Benchmark::profile_of(Stage& stage) const
 
 Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     constexpr int kWarmUp = 3;
+    const int most_steps = tokens_at_once(0);
     const auto stage = TRY(Stage::open(model_, backend_,
                                        {.sequences = sequences,
-                                        .positions = context + (kWarmUp + options_.repetitions) * kMostSteps + 1,
+                                        .positions = context + (kWarmUp + options_.repetitions) * most_steps + 1,
                                         .kv_dtype = options_.kv_dtype}));
-    const int steps = std::min(stage->max_steps(), kMostSteps);
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
+    Clock::time_point last;
     do {
+        last = Clock::now();
         TRY(stage->step(context, 1, 0));  // the same again and again, until a GPU's clocks are up
-    } while (std::chrono::steady_clock::now() - begin < kWakingTime);
+    } while (Clock::now() - begin < kWakingTime);
+    const std::chrono::duration<double> step_time = Clock::now() - last;
+    const int steps = std::min(stage->max_steps(), tokens_at_once(step_time.count()));
     Timing timing = TRY(repeat(kWarmUp, options_.repetitions,
                                [&](int i) { return stage->step_with_drawn(context + 1 + i * steps, steps); }));
     timing.seconds.scale(1.0 / steps);

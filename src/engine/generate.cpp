@@ -22,15 +22,14 @@ bool ends_sequence(const text::Tokenizer& tokenizer, TokenId token) {
     return std::find(stops.begin(), stops.end(), token) != stops.end();
 }
 
-// A device may draw several tokens before it reports: as many as pass in a moment that no reader or Ctrl-C notices.
-constexpr double kMomentSeconds = 0.03;
-constexpr double kMostTokens = 16;
+}  // namespace
 
 int tokens_at_once(double seconds_each) {
+    // No reader and no Ctrl-C notices so short a moment.
+    constexpr double kMomentSeconds = 0.03;
+    constexpr double kMostTokens = 16;
     return static_cast<int>(std::clamp(kMomentSeconds / std::max(seconds_each, 1e-9), 1.0, kMostTokens));
 }
-
-}  // namespace
 
 double Generation::generate_rate() const {
     return tokens.size() > 1 && generate_seconds > 0 ? static_cast<double>(tokens.size() - 1) / generate_seconds : 0;

@@ -41,6 +41,9 @@ struct Generation {
     double generate_rate() const;
 };
 
+// How many tokens a device that needs `seconds_each` for one should draw before it reports (Session::advance_by).
+int tokens_at_once(double seconds_each);
+
 Result<Generation> generate(Session& session, const text::Tokenizer& tokenizer, const GenerateRequest& request);
 
 }  // namespace tandem::engine
