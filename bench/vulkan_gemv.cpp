@@ -55,7 +55,7 @@ class Bench {
             for (size_t plane = 0; plane < Planes::count; ++plane) {
                 if (sizes[plane] == 0) continue;
                 const Buffer buffer = TRY(arena_->allocate(sizes[plane]));
-                TRY(queue_->fill_zero(buffer));
+                TRY(queue_->fill(std::span(&buffer, 1), 0));
                 copy.planes[plane] = buffer.address;
             }
         }

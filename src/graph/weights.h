@@ -17,6 +17,12 @@ struct WeightView {
     DType dtype = DType::f32;
     std::vector<int64_t> shape;  // outermost first
     std::span<const std::byte> data;
+
+    int64_t elements() const {
+        int64_t count = 1;
+        for (int64_t extent : shape) count *= extent;
+        return count;
+    }
 };
 
 // Views stay valid as long as this lives, and, for those not owned, the file they point into.

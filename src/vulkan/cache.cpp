@@ -19,20 +19,10 @@ Result<std::shared_ptr<DeviceCache>> DeviceCache::create(std::shared_ptr<Device>
 }
 
 Status DeviceCache::clear(Queue& queue) {
-    VkCommandBuffer commands = TRY(queue.allocate());
-    TRY(Queue::begin(commands));
-    for (const Layer& layer : layers_) {
-        for (const Buffer* buffer : {&layer.keys, &layer.values}) {
-            // whole words: allocations are larger than that
-            if (buffer->size_bytes > 0)
-                vkCmdFillBuffer(commands, buffer->handle, buffer->offset, (buffer->size_bytes + 3) / 4 * 4, 0);
-        }
-    }
-    TRY(Queue::end(commands));
-    const uint64_t done = TRY(queue.submit(commands));
-    TRY(queue.wait(done));
-    queue.free(commands);
-    return Ok{};
+    std::vector<Buffer> buffers;
+    buffers.reserve(2 * layers_.size());
+    for (const Layer& layer : layers_) buffers.insert(buffers.end(), {layer.keys, layer.values});
+    return queue.fill(buffers, 0);
 }
 
 }  // namespace tandem::vulkan

@@ -195,7 +195,7 @@ Status RecordedProgram::place_values() {
     for (size_t i = 0; i < count; ++i) {
         if (!staged_.values[i].zeroed) continue;
         values_[i] = TRY(memory_->allocate(most_bytes(staged_.values[i], limits_)));
-        TRY(queue_.fill_zero(values_[i]));
+        TRY(queue_.fill(std::span(&values_[i], 1), 0));
     }
     return Ok{};
 }
@@ -278,20 +278,18 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
     const Bucket bucket = bucket_of(batch, limits_);
     const auto most = static_cast<uint32_t>(staged_.stages.size()) + 1;
     const std::unique_ptr<Timestamps> times = TRY(Timestamps::create(queue_.device(), most));
-    VkCommandBuffer commands = TRY(queue_.allocate());
-    recorded_.emplace(std::tuple(int64_t{-1}, int64_t{-1}, false), commands);  // whatever happens, it is freed
-    TRY(Queue::begin(commands));
-    times->reset(commands, 0, most);
-    uint32_t written = 0;
-    const auto stamp = [&] { times->write(commands, written++); };
-    stamp();
-    Recorder recorder(pipelines_, commands);
-    TRY(record_stages(recorder, bucket, stamp));
-    recorder.finish();
-    TRY(Queue::end(commands));
     TRY(state_->write(batch, bucket.extents));
-    submitted_ = TRY(queue_.submit(commands));
-    TRY(queue_.wait(submitted_));
+    uint32_t written = 0;
+    const Status ran = queue_.run([&](VkCommandBuffer commands) -> Status {
+        times->reset(commands, 0, most);
+        const auto stamp = [&] { times->write(commands, written++); };
+        stamp();
+        Recorder recorder(pipelines_, commands);
+        TRY(record_stages(recorder, bucket, stamp));
+        recorder.finish();
+        return Ok{};
+    });
+    TRY(ran);
     const std::vector<double> at = TRY(times->read(written));
     std::map<std::string, device::StageTime> by_name;
     uint32_t next = 0;
@@ -304,8 +302,6 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
         total.weight_bytes += stage.weight_bytes;
         ++next;
     }
-    queue_.free(commands);
-    recorded_.erase(std::tuple(int64_t{-1}, int64_t{-1}, false));
     std::vector<device::StageTime> result;
     result.reserve(by_name.size());
     for (auto& [name, total] : by_name) result.push_back(std::move(total));

@@ -45,18 +45,16 @@ Result<bool> has_known_lane_layout(Queue& queue, PipelineCache& pipelines) {
         std::memcpy(halves.mapped + 2 * i, &half, sizeof(half));
         std::memcpy(floats.mapped + 4 * i, &value, sizeof(value));
     }
-    VkCommandBuffer commands = TRY(queue.allocate());
-    TRY(Queue::begin(commands));
-    Recorder recorder(pipelines, commands);
-    TRY(recorder.dispatch({.pipeline = {.kernel = "lane_probe.khr", .constants = {16, 16, 16}, .subgroup = 32},
-                           .push = Params{halves.address, floats.address, found.address},
-                           .reads = {whole(halves), whole(floats)},
-                           .writes = {whole(found)}}));
-    recorder.finish();
-    TRY(Queue::end(commands));
-    const uint64_t done = TRY(queue.submit(commands));
-    TRY(queue.wait(done));
-    queue.free(commands);
+    const Status ran = queue.run([&](VkCommandBuffer commands) -> Status {
+        Recorder recorder(pipelines, commands);
+        TRY(recorder.dispatch({.pipeline = {.kernel = "lane_probe.khr", .constants = {16, 16, 16}, .subgroup = 32},
+                               .push = Params{halves.address, floats.address, found.address},
+                               .reads = {whole(halves), whole(floats)},
+                               .writes = {whole(found)}}));
+        recorder.finish();
+        return Ok{};
+    });
+    TRY(ran);
     for (Matrix matrix : {weights, activations, sums}) {
         for (int lane = 0; lane < 32; ++lane) {
             for (int i = 0; i < 8; ++i) {

@@ -48,10 +48,6 @@ std::optional<uint32_t> memory_type(const Device& device, uint32_t allowed, Memo
     return best;
 }
 
-uint64_t align(uint64_t bytes) {
-    return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
-}
-
 }  // namespace
 
 Arena::Arena(std::shared_ptr<Device> device, MemoryKind kind, uint64_t block_bytes)
@@ -120,7 +116,7 @@ Status Arena::make(Block& block) {
 }
 
 Result<Buffer> Arena::allocate(uint64_t size_bytes) {
-    const uint64_t size = align(std::max<uint64_t>(size_bytes, 1));
+    const uint64_t size = Arena::align(std::max<uint64_t>(size_bytes, 1));
     if (size > device_->capabilities().max_allocation_bytes) {
         return fail("Vulkan: a buffer of {} MiB is more than the {} MiB that {} allocates at once", size >> 20,
                     device_->capabilities().max_allocation_bytes >> 20, device_->info().name);

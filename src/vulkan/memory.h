@@ -31,6 +31,7 @@ struct Buffer {
 class Arena {
   public:
     static constexpr uint64_t kAlignment = 256;
+    static constexpr uint64_t align(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
     static constexpr uint64_t kBlockBytes = uint64_t{256} << 20;
 
     Arena(std::shared_ptr<Device> device, MemoryKind kind, uint64_t block_bytes = kBlockBytes);

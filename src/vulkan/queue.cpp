@@ -117,16 +117,28 @@ Status Queue::wait(uint64_t value) {
     return Ok{};
 }
 
-Status Queue::fill_zero(const Buffer& buffer) {
+Status Queue::run(const std::function<Status(VkCommandBuffer)>& record) {
     VkCommandBuffer commands = TRY(allocate());
-    TRY(begin(commands));
-    const uint64_t whole_words = (buffer.size_bytes + 3) / 4 * 4;  // an Arena's pieces are aligned to more
-    vkCmdFillBuffer(commands, buffer.handle, buffer.offset, whole_words, 0);
-    TRY(end(commands));
-    const uint64_t done = TRY(submit(commands));
-    TRY(wait(done));
+    const auto record_and_wait = [&]() -> Status {
+        TRY(begin(commands));
+        TRY(record(commands));
+        TRY(end(commands));
+        const uint64_t done = TRY(submit(commands));
+        return wait(done);
+    };
+    Status status = record_and_wait();
     free(commands);
-    return Ok{};
+    return status;
+}
+
+Status Queue::fill(std::span<const Buffer> buffers, uint32_t word) {
+    return run([&](VkCommandBuffer commands) -> Status {
+        for (const Buffer& buffer : buffers) {
+            const uint64_t whole_words = (buffer.size_bytes + 3) / 4 * 4;  // an Arena's pieces are aligned to more
+            if (whole_words > 0) vkCmdFillBuffer(commands, buffer.handle, buffer.offset, whole_words, word);
+        }
+        return Ok{};
+    });
 }
 
 }  // namespace tandem::vulkan

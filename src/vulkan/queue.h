@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "base/result.h"
 #include "vulkan/device.h"
@@ -34,8 +36,10 @@ class Queue {
     // counts as lost, like one that the driver calls so: nothing can be submitted to it any more.
     Status wait(uint64_t value);
 
-    // Writes zeros and waits.
-    Status fill_zero(const Buffer& buffer);
+    // Records with `record`, runs that once and waits.
+    Status run(const std::function<Status(VkCommandBuffer)>& record);
+    // Writes `word` all over the buffers and waits.
+    Status fill(std::span<const Buffer> buffers, uint32_t word);
 
     const std::shared_ptr<Device>& device() const { return device_; }
 

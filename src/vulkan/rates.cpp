@@ -41,19 +41,6 @@ ReadPlan plan_for(const Device& device) {
             .passes = 16};
 }
 
-// Fills the buffers, so that no page of them is one that was never written.
-Status fill(Queue& queue, std::span<const Buffer> buffers) {
-    VkCommandBuffer commands = TRY(queue.allocate());
-    TRY(Queue::begin(commands));
-    for (const Buffer& buffer : buffers)
-        vkCmdFillBuffer(commands, buffer.handle, buffer.offset, buffer.size_bytes, 0x01020304);
-    TRY(Queue::end(commands));
-    const uint64_t done = TRY(queue.submit(commands));
-    TRY(queue.wait(done));
-    queue.free(commands);
-    return Ok{};
-}
-
 // Seconds of one submission of `dispatch`, `passes` times; the first run is not counted.
 Result<double> best_seconds(Queue& queue, PipelineCache& pipelines, const Dispatch& dispatch, int passes) {
     constexpr int kRuns = 4;
@@ -86,7 +73,7 @@ Result<double> read_rate(Queue& queue, PipelineCache& pipelines) {
         buffers.push_back(TRY(arena.allocate(plan.buffer_bytes)));
         params.buffers[i] = buffers.back().address;
     }
-    TRY(fill(queue, buffers));
+    TRY(queue.fill(buffers, 0x01020304));  // so that no page of them is one that was never written
     params.sum = sum.address;
     params.tiles_per_buffer = static_cast<uint32_t>(plan.buffer_bytes / kTileBytes);
     params.tiles = params.tiles_per_buffer * static_cast<uint32_t>(plan.buffers);

@@ -1,9 +1,11 @@
 // Tuning: the sizes of tiles and groups that kernels are made with, as data per family of devices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "base/check.h"
 #include "vulkan/device.h"
 
 namespace tandem::vulkan {
@@ -62,6 +64,14 @@ struct Tuning {
     std::vector<StreamTuning> stream;  // by max_rows; empty: the device cannot, and matmul does it
     AttentionTuning attention;
 };
+
+// The first entry whose `limit` takes `count`; the last takes any.
+template <typename T>
+const T& entry_for(const std::vector<T>& list, uint32_t T::*limit, uint32_t count) {
+    CHECK(!list.empty());
+    const auto found = std::find_if(list.begin(), list.end(), [&](const T& each) { return count <= each.*limit; });
+    return found == list.end() ? list.back() : *found;
+}
 
 // Measured defaults of the device's family.
 Tuning default_tuning(const DeviceInfo& device);

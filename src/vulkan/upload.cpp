@@ -10,16 +10,6 @@ namespace {
 // Every type's blocks divide it, and so every piece but a tensor's last is a multiple of it.
 constexpr int64_t kUnit = 256;
 
-uint64_t align(uint64_t bytes) {
-    return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
-}
-
-int64_t elements_of(const graph::WeightView& view) {
-    int64_t elements = 1;
-    for (int64_t extent : view.shape) elements *= extent;
-    return elements;
-}
-
 }  // namespace
 
 Uploader::Uploader(Queue& queue, uint64_t slot_bytes) : queue_(queue), slot_bytes_(slot_bytes) {}
@@ -86,7 +76,7 @@ void Uploader::repack_parallel(DType dtype, std::span<const std::byte> blocks, c
 }
 
 Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int64_t first) {
-    const int64_t elements = elements_of(view);
+    const int64_t elements = view.elements();
     for (int64_t done = 0; done < elements;) {
         Slot* const slot = TRY(open_slot());
         const int64_t count = std::min(room(*slot, view.dtype), elements - done);
@@ -103,7 +93,7 @@ Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int
             targets.begin[plane] = slot->staging.mapped + slot->used_bytes;
             regions.push_back({slot->staging.offset + slot->used_bytes,
                                place.buffer.offset + place.offset[plane] + before[plane], bytes[plane]});
-            slot->used_bytes += align(bytes[plane]);
+            slot->used_bytes += Arena::align(bytes[plane]);
         }
         repack_parallel(view.dtype, view.data.subspan(row_bytes(view.dtype, done), row_bytes(view.dtype, count)),
                         targets);

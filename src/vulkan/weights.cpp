@@ -9,16 +9,6 @@ namespace tandem::vulkan {
 
 namespace {
 
-uint64_t align(uint64_t bytes) {
-    return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
-}
-
-int64_t elements_of(const graph::WeightView& view) {
-    int64_t elements = 1;
-    for (int64_t extent : view.shape) elements *= extent;
-    return elements;
-}
-
 // Kernels read planes 16 bytes at a time.
 bool readable(const DeviceWeight& weight) {
     return std::all_of(weight.planes.begin(), weight.planes.end(), [](uint64_t plane) { return plane % 16 == 0; });
@@ -57,7 +47,7 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
         CHECK(part.view->shape.size() == 1 || part.view->shape.back() == parts[0].view->shape.back(),
               "the parts of a merged weight have rows of one length");
         key.append(key.empty() ? 0 : 1, '\n').append(part.name);
-        elements += elements_of(*part.view);
+        elements += part.view->elements();
     }
     if (const auto found = uploaded_.find(key); found != uploaded_.end()) return found->second;
 
@@ -70,7 +60,7 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
         present_.emplace(part.name);
         const DeviceWeight alone = address_of(place, dtype, first);
         if (readable(alone)) uploaded_.emplace(part.name, alone);
-        first += elements_of(*part.view);
+        first += part.view->elements();
     }
     const DeviceWeight weight = address_of(place, dtype, 0);
     uploaded_.emplace(std::move(key), weight);
@@ -83,7 +73,7 @@ Result<PlanePlace> WeightStore::reserve(Arena& arena, DType dtype, int64_t eleme
     uint64_t total = 0;
     for (size_t plane = 0; plane < Planes::count; ++plane) {
         place.offset[plane] = total;
-        total += align(sizes[plane]);
+        total += Arena::align(sizes[plane]);
     }
     place.buffer = TRY(arena.allocate(total));
     return place;

@@ -30,10 +30,7 @@ uint32_t unroll_for(uint32_t blocks, const GemvTuning& tuning) {
 }  // namespace
 
 const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated) {
-    if (gated) return tuning.gated;
-    const auto found = std::find_if(tuning.gemv.begin(), tuning.gemv.end(),
-                                    [&](const GemvTuning& each) { return outputs <= each.max_outputs; });
-    return found == tuning.gemv.end() ? tuning.gemv.back() : *found;
+    return gated ? tuning.gated : entry_for(tuning.gemv, &GemvTuning::max_outputs, outputs);
 }
 
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {

@@ -44,10 +44,7 @@ uint32_t warp_lanes(const Capabilities& device) {
 }
 
 const MatmulTuning& choose(const Tuning& tuning, uint32_t rows) {
-    CHECK(!tuning.matmul.empty());
-    const auto found = std::find_if(tuning.matmul.begin(), tuning.matmul.end(),
-                                    [&](const MatmulTuning& t) { return rows <= t.max_rows; });
-    return found == tuning.matmul.end() ? tuning.matmul.back() : *found;
+    return entry_for(tuning.matmul, &MatmulTuning::max_rows, rows);
 }
 
 // Steps of the tuning's depth that each split takes.

@@ -20,10 +20,7 @@ constexpr uint32_t kWarpLanes = 32;
 constexpr uint32_t kMinSplitWindows = 4;  // below, starting up takes as long as the work
 
 const StreamTuning& choose(const Tuning& tuning, uint32_t rows) {
-    CHECK(!tuning.stream.empty());
-    const auto found = std::find_if(tuning.stream.begin(), tuning.stream.end(),
-                                    [&](const StreamTuning& t) { return rows <= t.max_rows; });
-    return found == tuning.stream.end() ? tuning.stream.back() : *found;
+    return entry_for(tuning.stream, &StreamTuning::max_rows, rows);
 }
 
 struct Grid {

@@ -20,16 +20,13 @@ Buffer Gpu::buffer(uint64_t size_bytes) {
 
 void Gpu::run(const std::function<Status(Recorder&)>& record) {
     const int before = Device::validation_messages();
-    VkCommandBuffer commands = queue_->allocate().value();
-    ASSERT_TRUE(Queue::begin(commands));
-    Recorder recorder(*pipelines_, commands);
-    const Status recorded = record(recorder);
-    ASSERT_TRUE(recorded) << recorded.error().message;
-    recorder.finish();
-    ASSERT_TRUE(Queue::end(commands));
-    const Status done = queue_->wait(queue_->submit(commands).value());
+    const Status done = queue_->run([&](VkCommandBuffer commands) -> Status {
+        Recorder recorder(*pipelines_, commands);
+        TRY(record(recorder));
+        recorder.finish();
+        return Ok{};
+    });
     ASSERT_TRUE(done) << done.error().message;
-    queue_->free(commands);
     EXPECT_EQ(Device::validation_messages(), before) << "the validation layer complains";
 }
 
