@@ -240,7 +240,7 @@ Status Bench::prepare(const Case& c) {
     const uint64_t layers = std::clamp<uint64_t>(setting_.pool_bytes / layer_bytes, 1, 64);
     const graph::CacheLayer layer{.kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .window = 0, .group = 0};
     cache_.reset();
-    cache_ = TRY(DeviceCache::create(device_, {.layers = std::vector<graph::CacheLayer>(layers, layer),
+    cache_ = TRY(DeviceCache::create(*queue_, {.layers = std::vector<graph::CacheLayer>(layers, layer),
                                                .dtype = DType::f16,
                                                .block_tokens = kBlockTokens,
                                                .blocks = {blocks}}));

@@ -1,5 +1,9 @@
 #include "cpu/kv_cache.h"
 
+#include <cstring>
+
+#include "device/step_check.h"
+
 namespace tandem::cpu {
 
 Result<std::shared_ptr<PagedCache>> PagedCache::create(device::CacheShape shape) {
@@ -21,6 +25,20 @@ Result<std::shared_ptr<PagedCache>> PagedCache::create(device::CacheShape shape)
     }
     CHECK(end == shape.size_bytes());
     return std::shared_ptr<PagedCache>(new PagedCache(std::move(shape), std::move(places), std::move(buffer)));
+}
+
+// A step is over when submit() returns, so there is none to wait for.
+Status PagedCache::copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) {
+    TRY(device::check_copies(shape(), group, from_to));
+    for (int i = 0; i < static_cast<int>(places_.size()); ++i) {
+        if (layer(i).group != group) continue;
+        const size_t bytes = places_[static_cast<size_t>(i)].block_bytes;
+        for (const auto& [from, to] : from_to) {
+            std::memcpy(keys(i, to, 0), keys(i, from, 0), bytes);
+            std::memcpy(values(i, to, 0), values(i, from, 0), bytes);
+        }
+    }
+    return Ok{};
 }
 
 }  // namespace tandem::cpu

@@ -18,6 +18,8 @@ class PagedCache final : public device::KvCache {
     std::byte* keys(int layer, int block, int head) const { return at(layer, 0, block, head); }
     std::byte* values(int layer, int block, int head) const { return at(layer, 1, block, head); }
 
+    Status copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) override;
+
     const graph::CacheLayer& layer(int index) const { return shape().layers[static_cast<size_t>(index)]; }
 
   private:

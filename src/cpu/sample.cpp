@@ -1,4 +1,5 @@
-// Penalties, logit bias, temperature, top-k, top-p, min-p, then the argmax of what is left plus Gumbel noise.
+// Penalties, logit bias, what is allowed, temperature, top-k, top-p, min-p, then the argmax of what is left plus Gumbel
+// noise.
 #include "cpu/sample.h"
 
 #include <algorithm>
@@ -38,6 +39,18 @@ void apply_penalties(std::span<float> logits, const device::SamplingRow& row, st
         logit = logit > 0.0F ? logit / params.repetition_penalty : logit * params.repetition_penalty;
         logit -= params.presence_penalty + count * params.frequency_penalty;
         counts[static_cast<size_t>(token)] = 0;
+    }
+}
+
+// Minus infinity to what may not be drawn; mostly whole words of the mask are alike.
+void forbid(std::span<float> logits, std::span<const uint32_t> allowed) {
+    for (size_t begin = 0; begin < logits.size() && !allowed.empty(); begin += 32) {
+        const uint32_t word = allowed[begin / 32];
+        if (word == ~0U) continue;
+        const size_t end = std::min(begin + 32, logits.size());
+        for (size_t i = begin; i < end; ++i) {
+            if (((word >> (i - begin)) & 1U) == 0) logits[i] = -kInfinity;
+        }
     }
 }
 
@@ -109,6 +122,13 @@ void adjust_logits(std::span<float> logits, const device::SamplingRow& row, std:
     for (const auto& [token, bias] : params.logit_bias) {
         if (token >= 0 && static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
     }
+    forbid(logits, row.allowed);
+}
+
+int32_t first_allowed(const device::SamplingRow& row) {
+    int32_t token = 0;
+    while (!row.allows(token)) ++token;
+    return token;
 }
 
 float gumbel_noise(const device::SamplingRow& row, int32_t token) {
@@ -122,8 +142,8 @@ int32_t sample_row(std::span<const float> logits, const device::SamplingRow& row
     adjust_logits(adjusted, row, counts);
     for (float& logit : adjusted) logit = make_comparable(logit);
     const auto largest = std::max_element(adjusted.begin(), adjusted.end());  // the first of equals
-    const bool greedy = !(params.temperature > 0.0F) || *largest == -kInfinity;
-    if (greedy) return static_cast<int32_t>(largest - adjusted.begin());
+    if (*largest == -kInfinity) return first_allowed(row);
+    if (!(params.temperature > 0.0F)) return static_cast<int32_t>(largest - adjusted.begin());
 
     std::vector<Candidate> candidates = sorted_candidates(adjusted, params.temperature);
     keep_top_k(candidates, params.top_k);

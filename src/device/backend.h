@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -48,6 +49,11 @@ class KvCache {
     virtual ~KvCache() = default;
 
     const CacheShape& shape() const { return shape_; }
+
+    // Copies whole blocks, the keys and values of all layers of the group, from the first of each pair to the second:
+    // after the steps submitted before, before those submitted later. No block may be written twice, or both read and
+    // written.
+    virtual Status copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) = 0;
 
   private:
     CacheShape shape_;

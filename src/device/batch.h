@@ -28,7 +28,8 @@ struct Batch {
     std::vector<int32_t> output_rows;   // rows whose logits are wanted
     std::vector<SamplingRow> sampling;  // one per output row, where tokens are drawn
     // How often the step is run, each time on with the tokens that were drawn before, without the host in between. More
-    // than once only if every row is the one row of its sequence and an output, and no sampling looks at its history.
+    // than once only if every row is the one row of its sequence and an output, and no sampling looks at its history or
+    // is told what is allowed.
     int32_t steps = 1;
 };
 

@@ -8,8 +8,8 @@
 
 namespace tandem::device {
 
-// Applied in this order: penalties, logit bias, temperature, top-k, top-p, min-p, then the draw. The defaults change
-// nothing, and temperature 0 takes the largest logit.
+// Applied in this order: penalties, logit bias, SamplingRow::allowed, temperature, top-k, top-p, min-p, then the draw.
+// The defaults change nothing, and temperature 0 takes the largest logit.
 struct SamplingParams {
     float temperature = 0.0F;
     int top_k = 0;                    // keep the k most likely; 0: all
@@ -32,6 +32,13 @@ struct SamplingRow {
     const SamplingParams* params = nullptr;
     std::span<const int32_t> history;  // the tokens that penalties count
     uint64_t draw = 0;                 // number of this draw: same seed and draw, same random numbers
+    // A bit for each token, that of token 0 the lowest of the first word: those that may be drawn. Empty: every token.
+    std::span<const uint32_t> allowed = {};
+
+    bool allows(int32_t token) const {
+        const auto id = static_cast<uint32_t>(token);
+        return allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
+    }
 };
 
 // The random number in (0, 1) of one candidate of one draw. It depends on nothing but its arguments, so every

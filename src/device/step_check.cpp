@@ -78,10 +78,26 @@ Status check_sequences(const Batch& batch, const StepLimits& limits) {
     return Ok{};
 }
 
-Status check_sampling(const Batch& batch) {
+// Some token must be left, or there is nothing to draw.
+Status check_allowed(std::span<const uint32_t> allowed, int64_t tokens) {
+    if (allowed.empty()) return Ok{};
+    const auto words = static_cast<size_t>((tokens + 31) / 32);
+    if (allowed.size() < words) return fail("{} bits say which of {} tokens may be drawn", 32 * allowed.size(), tokens);
+    const uint32_t last = tokens % 32 == 0 ? ~0U : (1U << (tokens % 32)) - 1;
+    const auto full = allowed.first(words - 1);
+    const bool some = (allowed[words - 1] & last) != 0 ||
+                      std::any_of(full.begin(), full.end(), [](uint32_t word) { return word != 0; });
+    if (!some) return fail("none of the {} tokens may be drawn", tokens);
+    return Ok{};
+}
+
+Status check_sampling(const Batch& batch, const StepLimits& limits) {
     if (batch.sampling.size() != batch.output_rows.size())
         return fail("{} output rows have {} sampling parameters", batch.output_rows.size(), batch.sampling.size());
-    for (const SamplingRow& row : batch.sampling) CHECK(row.params != nullptr);
+    for (const SamplingRow& row : batch.sampling) {
+        CHECK(row.params != nullptr);
+        TRY(check_allowed(row.allowed, limits.drawn_from));
+    }
     return Ok{};
 }
 
@@ -98,6 +114,8 @@ Status check_steps(const Batch& batch, const StepLimits& limits) {
                         batch.output_rows[row]);
         if (batch.sampling[row].params->penalizes())
             return fail("several steps in one batch cannot count the tokens they draw, as penalties need");
+        if (!batch.sampling[row].allowed.empty())
+            return fail("several steps in one batch cannot be told which tokens each of them may draw");
     }
     for (const SequenceRows& sequence : batch.sequences) {
         if (sequence.rows != 1)
@@ -119,7 +137,10 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
     for (const graph::Node& node : program.nodes) {
         if (node.op.as<op::Embed>() != nullptr && program.value(node.inputs[1]).name == graph::kTokens)
             limits.vocab = std::min(limits.vocab, program.value(node.inputs[0]).type.shape[0].count);
-        if (node.op.as<op::Sample>() != nullptr) limits.samples = true;
+        if (node.op.as<op::Sample>() != nullptr) {
+            limits.samples = true;
+            limits.drawn_from = program.value(node.inputs[0]).type.cols();
+        }
         if (const auto* write = node.op.as<op::KvWrite>()) use_layer(limits, write->cache, cache);
         if (const auto* attention = node.op.as<op::Attention>()) {
             use_layer(limits, attention->cache, cache);
@@ -134,8 +155,30 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
 Status check_step(const Batch& batch, const StepLimits& limits) {
     TRY(check_rows(batch, limits));
     if (limits.attends) TRY(check_sequences(batch, limits));
-    if (limits.samples) TRY(check_sampling(batch));
+    if (limits.samples) TRY(check_sampling(batch, limits));
     return check_steps(batch, limits);
+}
+
+Status check_copies(const CacheShape& shape, int group, std::span<const std::pair<int32_t, int32_t>> from_to) {
+    CHECK(group >= 0 && static_cast<size_t>(group) < shape.blocks.size());
+    const int blocks = shape.blocks[static_cast<size_t>(group)];
+    std::vector<int32_t> written;
+    written.reserve(from_to.size());
+    for (const auto& [from, to] : from_to) {
+        for (int32_t block : {from, to}) {
+            if (block < 0 || block >= blocks)
+                return fail("cache block {} of group {}, which has {}", block, group, blocks);
+        }
+        written.push_back(to);
+    }
+    std::sort(written.begin(), written.end());
+    if (const auto twice = std::adjacent_find(written.begin(), written.end()); twice != written.end())
+        return fail("two cache blocks are copied to block {} of group {}", *twice, group);
+    for (const auto& copy : from_to) {
+        if (std::binary_search(written.begin(), written.end(), copy.first))
+            return fail("cache block {} of group {} is copied from and to", copy.first, group);
+    }
+    return Ok{};
 }
 
 }  // namespace tandem::device

@@ -1,8 +1,10 @@
-// Checks a Batch before it runs, so that kernels may trust every id, row and block in it.
+// Checks a Batch, or a copy of cache blocks, before it runs, so that kernels may trust every id, row and block in it.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "device/backend.h"
@@ -16,8 +18,9 @@ struct StepLimits {
     graph::Extents extents;
     int64_t vocab = std::numeric_limits<int64_t>::max();  // of the table that token ids index
     bool samples = false;
-    bool attends = false;  // uses the cache
-    int steps = 1;         // the most that one batch may ask for
+    int64_t drawn_from = 0;  // how many tokens there are to draw from
+    bool attends = false;    // uses the cache
+    int steps = 1;           // the most that one batch may ask for
 
     struct Group {
         bool used = false;
@@ -32,5 +35,8 @@ struct StepLimits {
 StepLimits step_limits(const graph::Program& program, const graph::Extents& extents, const KvCache* cache);
 
 Status check_step(const Batch& batch, const StepLimits& limits);
+
+// Checks what KvCache::copy_blocks is given.
+Status check_copies(const CacheShape& shape, int group, std::span<const std::pair<int32_t, int32_t>> from_to);
 
 }  // namespace tandem::device

@@ -69,8 +69,8 @@ class VulkanBackend final : public device::Backend {
 
     Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape shape) override {
         TRY(reopen_if_lost());
-        std::shared_ptr<DeviceCache> cache = TRY(DeviceCache::create(opened_->device, std::move(shape)));
-        TRY(cache->clear(*opened_->queue));
+        std::shared_ptr<DeviceCache> cache = TRY(DeviceCache::create(*opened_->queue, std::move(shape), opened_));
+        TRY(cache->clear());
         return std::shared_ptr<device::KvCache>(std::move(cache));
     }
 

@@ -1,12 +1,18 @@
 #include "vulkan/cache.h"
 
+#include <algorithm>
+
+#include "device/step_check.h"
+#include "vulkan/recorder.h"
+
 namespace tandem::vulkan {
 
-Result<std::shared_ptr<DeviceCache>> DeviceCache::create(std::shared_ptr<Device> device, device::CacheShape shape) {
+Result<std::shared_ptr<DeviceCache>> DeviceCache::create(Queue& queue, device::CacheShape shape,
+                                                         std::shared_ptr<const void> keeper) {
     if (shape.dtype != DType::f16 && shape.dtype != DType::f32) {
         return fail("a cache of {} is not supported on Vulkan: take f16 or f32", name(shape.dtype));
     }
-    std::shared_ptr<DeviceCache> cache(new DeviceCache(std::move(device), std::move(shape)));
+    std::shared_ptr<DeviceCache> cache(new DeviceCache(queue, std::move(shape), std::move(keeper)));
     for (const graph::CacheLayer& layer : cache->shape().layers) {
         const auto tokens = static_cast<uint64_t>(cache->shape().blocks[static_cast<size_t>(layer.group)]) *
                             static_cast<uint64_t>(cache->shape().block_tokens);
@@ -18,11 +24,44 @@ Result<std::shared_ptr<DeviceCache>> DeviceCache::create(std::shared_ptr<Device>
     return cache;
 }
 
-Status DeviceCache::clear(Queue& queue) {
+Status DeviceCache::clear() {
     std::vector<Buffer> buffers;
     buffers.reserve(2 * layers_.size());
     for (const Layer& layer : layers_) buffers.insert(buffers.end(), {layer.keys, layer.values});
-    return queue.fill(buffers, 0);
+    return queue_.fill(buffers, 0);
+}
+
+DeviceCache::~DeviceCache() {
+    if (copied_ != 0) static_cast<void>(queue_.wait(copied_));
+    if (copies_ != VK_NULL_HANDLE) queue_.free(copies_);
+}
+
+Status DeviceCache::copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) {
+    TRY(device::check_copies(shape(), group, from_to));
+    if (from_to.empty()) return Ok{};
+    if (copied_ != 0) TRY(queue_.wait(copied_));  // the commands are recorded anew
+    if (copies_ == VK_NULL_HANDLE) copies_ = TRY(queue_.allocate());
+    TRY(Queue::begin(copies_));
+    std::vector<VkBufferCopy> regions(from_to.size());
+    for (size_t i = 0; i < layers_.size(); ++i) {
+        const graph::CacheLayer& layer = shape().layers[i];
+        if (layer.group != group) continue;
+        const uint64_t bytes = static_cast<uint64_t>(shape().block_tokens) *
+                               row_bytes(shape().dtype, int64_t{layer.kv_heads} * layer.head_dim);
+        for (const Buffer* buffer : {&layers_[i].keys, &layers_[i].values}) {
+            std::transform(from_to.begin(), from_to.end(), regions.begin(), [&](const auto& copy) {
+                return VkBufferCopy{.srcOffset = buffer->offset + static_cast<uint64_t>(copy.first) * bytes,
+                                    .dstOffset = buffer->offset + static_cast<uint64_t>(copy.second) * bytes,
+                                    .size = bytes};
+            });
+            vkCmdCopyBuffer(copies_, buffer->handle, buffer->handle, static_cast<uint32_t>(regions.size()),
+                            regions.data());
+        }
+    }
+    make_visible(copies_);  // steps end like this too, so that copies find what they wrote
+    TRY(Queue::end(copies_));
+    copied_ = TRY(queue_.submit(copies_));
+    return Ok{};
 }
 
 }  // namespace tandem::vulkan

@@ -12,10 +12,16 @@ namespace tandem::vulkan {
 
 class DeviceCache final : public device::KvCache {
   public:
-    static Result<std::shared_ptr<DeviceCache>> create(std::shared_ptr<Device> device, device::CacheShape shape);
+    // `keeper` is kept as long as this: it may own `queue`.
+    static Result<std::shared_ptr<DeviceCache>> create(Queue& queue, device::CacheShape shape,
+                                                       std::shared_ptr<const void> keeper = nullptr);
+    ~DeviceCache() override;
 
     // Zeros: what is read before it was written must at least be finite.
-    Status clear(Queue& queue);
+    Status clear();
+
+    // Submits the copies and does not wait for them.
+    Status copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) override;
 
     struct Layer {
         Buffer keys;
@@ -25,11 +31,18 @@ class DeviceCache final : public device::KvCache {
     const graph::CacheLayer& layer_shape(int index) const { return shape().layers[static_cast<size_t>(index)]; }
 
   private:
-    DeviceCache(std::shared_ptr<Device> device, device::CacheShape shape)
-        : device::KvCache(std::move(shape)), arena_(std::move(device), MemoryKind::device) {}
+    DeviceCache(Queue& queue, device::CacheShape shape, std::shared_ptr<const void> keeper)
+        : device::KvCache(std::move(shape)),
+          keeper_(std::move(keeper)),
+          queue_(queue),
+          arena_(queue.device(), MemoryKind::device) {}
 
+    std::shared_ptr<const void> keeper_;
+    Queue& queue_;
     Arena arena_;
     std::vector<Layer> layers_;
+    VkCommandBuffer copies_ = VK_NULL_HANDLE;  // the last that were submitted
+    uint64_t copied_ = 0;                      // when they are done
 };
 
 }  // namespace tandem::vulkan

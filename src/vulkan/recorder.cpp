@@ -79,12 +79,12 @@ void Recorder::copy(const Buffer& from, const Buffer& to, uint64_t size_bytes) {
     vkCmdCopyBuffer(commands_, from.handle, to.handle, 1, &region);
 }
 
-void Recorder::finish() {
-    memory_barrier(commands_, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                               .srcStageMask = kAll.stages,
-                               .srcAccessMask = kAll.writes,
-                               .dstStageMask = kAll.stages | VK_PIPELINE_STAGE_2_HOST_BIT,
-                               .dstAccessMask = kAll.reads | kAll.writes | VK_ACCESS_2_HOST_READ_BIT});
+void make_visible(VkCommandBuffer commands) {
+    memory_barrier(commands, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                              .srcStageMask = kAll.stages,
+                              .srcAccessMask = kAll.writes,
+                              .dstStageMask = kAll.stages | VK_PIPELINE_STAGE_2_HOST_BIT,
+                              .dstAccessMask = kAll.reads | kAll.writes | VK_ACCESS_2_HOST_READ_BIT});
 }
 
 }  // namespace tandem::vulkan

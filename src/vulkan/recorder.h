@@ -50,6 +50,9 @@ struct Dispatch {
     const Buffer* indirect = nullptr;  // three u32 group counts there, in place of `groups`
 };
 
+// Ends a recording: everything in it becomes visible to what is submitted later, and to the host once it is done.
+void make_visible(VkCommandBuffer commands);
+
 class Recorder {
   public:
     Recorder(PipelineCache& pipelines, VkCommandBuffer commands) : pipelines_(pipelines), commands_(commands) {}
@@ -58,8 +61,7 @@ class Recorder {
     void copy(const Buffer& from, const Buffer& to, uint64_t size_bytes);
     // Everything recorded so far ends before what follows begins.
     void barrier();
-    // Everything recorded so far becomes visible to what follows, and to the host after the submission.
-    void finish();
+    void finish() { make_visible(commands_); }
 
     int dispatches() const { return dispatches_; }
     int barriers() const { return barriers_; }

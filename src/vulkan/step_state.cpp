@@ -1,6 +1,7 @@
 #include "vulkan/step_state.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 
@@ -12,6 +13,7 @@ namespace {
 struct GpuSampling {
     uint64_t seed;
     uint64_t draw;
+    VkDeviceAddress allowed;  // 0: every token
     float temperature;
     uint32_t top_k;
     float top_p;
@@ -123,7 +125,10 @@ Status StepState::write(const device::Batch& batch, const graph::Extents& padded
                         table.size_bytes());
         }
     }
-    return write_sampling(batch);
+    TRY(write_sampling(batch));
+    const bool all = std::all_of(batch.sampling.begin(), batch.sampling.end(),
+                                 [](const device::SamplingRow& row) { return row.allowed.empty(); });
+    return all ? Status(Ok{}) : write_allowed(batch);
 }
 
 // The tiles that see the most positions come first: those that start last should be short.
@@ -163,6 +168,7 @@ Status StepState::write_sampling(const device::Batch& batch) const {
         }
         rows[i] = {.seed = params.seed,
                    .draw = batch.sampling[i].draw,
+                   .allowed = 0,
                    .temperature = params.temperature,
                    .top_k = static_cast<uint32_t>(std::max(params.top_k, 0)),
                    .top_p = params.top_p,
@@ -173,6 +179,26 @@ Status StepState::write_sampling(const device::Batch& batch) const {
                    .first_adjustment = static_cast<uint32_t>(first),
                    .adjustments = static_cast<uint32_t>(used - first),
                    .unused = 0};
+    }
+    return Ok{};
+}
+
+Status StepState::write_allowed(const device::Batch& batch) {
+    uint64_t bytes = 0;
+    for (const device::SamplingRow& row : batch.sampling) bytes += row.allowed.size_bytes();
+    if (bytes > allowed_bytes_) {
+        const uint64_t wanted = std::bit_ceil(bytes);  // so that the parts given up are no more than the last
+        allowed_ = TRY(part(wanted));
+        allowed_bytes_ = wanted;
+    }
+    auto* rows = reinterpret_cast<GpuSampling*>(sampling_.begin);
+    uint64_t at = 0;
+    for (size_t i = 0; i < batch.sampling.size(); ++i) {
+        const std::span<const uint32_t> allowed = batch.sampling[i].allowed;
+        if (allowed.empty()) continue;
+        std::memcpy(allowed_.begin + at, allowed.data(), allowed.size_bytes());
+        rows[i].allowed = allowed_.address + at;
+        at += allowed.size_bytes();
     }
     return Ok{};
 }

@@ -48,7 +48,7 @@ class StepState {
     };
 
     // Of the sampling parameters of a row: their size, and where in them the number of the draw lies.
-    static constexpr uint32_t kSamplingBytes = 56;
+    static constexpr uint32_t kSamplingBytes = 64;
     static constexpr uint32_t kDrawOffset = 8;
 
     static Result<std::unique_ptr<StepState>> create(std::shared_ptr<Device> device, const StepLimits& limits);
@@ -71,12 +71,16 @@ class StepState {
     // Returns how many tiles and single rows there are.
     std::array<uint32_t, 2> write_tiles(const device::Batch& batch) const;
     Status write_sampling(const device::Batch& batch) const;
+    // Of a step in which some row may not draw every token.
+    Status write_allowed(const device::Batch& batch);
 
     StepLimits limits_;
     Arena arena_;
     Addresses addresses_;
     Part header_, tokens_, positions_, sequence_of_row_, row_tiles_, single_rows_, output_rows_, sampling_,
         adjustments_;
+    Part allowed_;  // made when a step first needs it, and again when one needs more
+    uint64_t allowed_bytes_ = 0;
     std::array<Part, device::kMaxCacheGroups> blocks_;
 };
 

@@ -68,6 +68,16 @@ std::vector<float> log_of(const std::vector<double>& probabilities) {
     return logits;
 }
 
+// Of `vocab` tokens those that `allows` says, and no token that the vocabulary does not have.
+template <typename Allows>
+std::vector<uint32_t> mask_of(int vocab, Allows allows) {
+    std::vector<uint32_t> mask(static_cast<size_t>((vocab + 31) / 32), 0);
+    for (int token = 0; token < vocab; ++token) {
+        if (allows(token)) mask[static_cast<size_t>(token / 32)] |= 1U << (token % 32);
+    }
+    return mask;
+}
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -232,6 +242,74 @@ TEST(Sample, EveryDeviceDrawsTheSameTokensInAnyBatch) {
                                          logits.begin() + static_cast<int64_t>(i + 1) * kVocab);
             EXPECT_EQ(sample(device.use(), tensor({1, kVocab}, row), {rows[i]}), (std::vector<int32_t>{expected[i]}));
         }
+    }
+}
+
+TEST(Sample, DrawsOnlyWhatIsAllowed) {
+    const std::vector<uint32_t> mask = {0b01011};  // 0, 1 and 3
+    const auto allowed_one = [&](device::Backend& backend, const std::vector<float>& logits,
+                                 const SamplingParams& params, std::vector<int32_t> history = {}) {
+        const SamplingRow row{.params = &params, .history = history, .draw = 0, .allowed = mask};
+        return sample(backend, tensor({1, static_cast<int64_t>(logits.size())}, logits), {row})[0];
+    };
+    for (const Device& device : devices()) {
+        SCOPED_TRACE(device.name);
+        device::Backend& backend = device.use();
+        EXPECT_EQ(allowed_one(backend, {1, 2, 9, 3, 9}, {}), 3);
+        // Penalties and biases come first, and nothing brings back what is not allowed.
+        EXPECT_EQ(allowed_one(backend, {1, 2, 9, 3, 9}, {.presence_penalty = 5.0F}, {3}), 1);
+        EXPECT_EQ(allowed_one(backend, {1, 2, 9, 3, 9}, {.logit_bias = {{0, 4.0F}, {4, 100.0F}}}), 0);
+        // Of the top 2 of those allowed, and of all of them when there are fewer than k.
+        std::set<int32_t> top_two;
+        std::set<int32_t> top_nine;
+        for (uint64_t seed = 0; seed < 60; ++seed) {
+            top_two.insert(allowed_one(backend, {1, 1.5F, 9, 2, 9}, {.temperature = 1, .top_k = 2, .seed = seed}));
+            top_nine.insert(allowed_one(backend, {1, 1.5F, 9, 2, 9},
+                                        {.temperature = 1, .top_k = 9, .top_p = 0.99F, .min_p = 0.1F, .seed = seed}));
+        }
+        EXPECT_EQ(top_two, (std::set<int32_t>{1, 3}));
+        EXPECT_EQ(top_nine, (std::set<int32_t>{0, 1, 3}));
+        // Logits that say nothing still give a token that may be drawn.
+        for (float temperature : {0.0F, 1.0F}) {
+            EXPECT_EQ(allowed_one(backend, {kNaN, -kInfinity, 9, kNaN, 9}, {.temperature = temperature}), 0);
+            EXPECT_EQ(allowed_one(backend, {kNaN, -1e30F, 9, kNaN, 9}, {.temperature = temperature}), 1);
+        }
+    }
+}
+
+TEST(Sample, RowsWithAndWithoutAMaskMixInOneBatch) {
+    Rng rng(7);
+    constexpr int kVocab = 20011;
+    const std::vector<std::vector<uint32_t>> masks = {
+        mask_of(kVocab, [](int token) { return token % 3 == 1; }),
+        mask_of(kVocab, [](int token) { return token == kVocab - 1; }),
+        mask_of(kVocab, [](int token) { return token >= 10000 && token < 10064; })};
+    const std::vector<SamplingParams> settings = {
+        {},
+        {.temperature = 1.0F, .seed = 1},
+        {.temperature = 0.7F, .top_k = 64, .top_p = 0.95F, .seed = 2},
+        {.temperature = 2.0F, .min_p = 0.05F, .repetition_penalty = 1.2F, .seed = 4},
+    };
+    const std::vector<int32_t> history = {1, 10001, 20010};
+    std::vector<float> logits;
+    std::vector<SamplingRow> rows;
+    for (size_t i = 0; i < 2 * settings.size(); ++i) {
+        for (int t = 0; t < kVocab; ++t) {
+            const float u = rng.uniform(0.0F, 1.0F);
+            logits.push_back(12.0F * u * u * u * u + rng.uniform(-4.0F, 0.0F));
+        }
+        rows.push_back({.params = &settings[i / 2], .history = history, .draw = i});
+        if (i % 2 == 0) rows.back().allowed = masks[i / 2 % masks.size()];
+    }
+    const HostTensor all = tensor({static_cast<int64_t>(rows.size()), kVocab}, logits);
+    const std::vector<int32_t> expected = sample(devices().front().use(), all, rows);
+    for (size_t i = 0; i < rows.size(); ++i) EXPECT_TRUE(rows[i].allows(expected[i]));
+    EXPECT_EQ(expected[2], kVocab - 1);
+    for (const Device& device : devices()) {
+        SCOPED_TRACE(device.name);
+        EXPECT_EQ(sample(device.use(), all, rows), expected);
+        const std::vector<float> first(logits.begin(), logits.begin() + kVocab);
+        EXPECT_EQ(sample(device.use(), tensor({1, kVocab}, first), {rows[0]}), (std::vector<int32_t>{expected[0]}));
     }
 }
 

@@ -110,8 +110,9 @@ class RowSampler {
     int32_t sample() {
         adjust_logits(logits_, row_, ids_);
         const float largest = HWY_DYNAMIC_DISPATCH(make_comparable)(logits_);
+        if (largest == -kInfinity) return first_allowed(row_);
         const auto first = static_cast<size_t>(std::find(logits_.begin(), logits_.end(), largest) - logits_.begin());
-        if (!(params_.temperature > 0.0F) || largest == -kInfinity) return static_cast<int32_t>(first);
+        if (!(params_.temperature > 0.0F)) return static_cast<int32_t>(first);
         HWY_DYNAMIC_DISPATCH(scale_logits)(logits_, largest, params_.temperature);
         most_likely_ = best_ = static_cast<int32_t>(first);
         best_value_ = gumbel_noise(row_, best_);  // its logit is now 0

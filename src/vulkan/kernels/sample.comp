@@ -11,6 +11,7 @@ layout(constant_id = 0) const uint LANES = 256u;
 struct Sampling {
     uint64_t seed;
     uint64_t draw;
+    uint64_t allowed;  // a bit for each token that may be drawn; 0: every token may
     float temperature;
     uint top_k;
     float top_p;
@@ -44,13 +45,17 @@ const uint DIGITS = 15u;                        // all but zero of four bits of 
 shared float digit_sums[LANES / 4u * DIGITS];  // of each subgroup, which has at least four lanes
 
 uint first;  // of the row's logits
+uint64_t allowed;
 float temperature;
 float largest;
 uint key_cut = 0u;          // kept: a larger key,
 uint id_cut = 0xffffffffu;  // or this key and an id up to this one
 
-// NaN counts as minus infinity.
+bool is_allowed(uint id) { return allowed == 0UL || ((Uints(allowed).at[id >> 5] >> (id & 31u)) & 1u) != 0u; }
+
+// NaN, and what may not be drawn, count as minus infinity.
 float logit(uint id) {
+    if (!is_allowed(id)) return uintBitsToFloat(0xff800000u);
     const float value = FloatsOut(p.logits).at[first + id];
     return isnan(value) ? uintBitsToFloat(0xff800000u) : value;
 }
@@ -247,6 +252,7 @@ void main() {
     const uint row = gl_WorkGroupID.x;
     const Sampling s = Samplings(p.samplings).at[row];
     first = row * p.vocab;
+    allowed = s.allowed;
     temperature = s.temperature;
     adjust(s);
 
@@ -254,7 +260,7 @@ void main() {
     uint best_id = 0xffffffffu;
     for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
         const float value = logit(id);
-        if (value > best || best_id == 0xffffffffu) {
+        if (value > best || (best_id == 0xffffffffu && is_allowed(id))) {
             best = value;
             best_id = id;
         }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cpu/memory.h"
+#include "device/step_check.h"
 #include "graph/builder.h"
 
 namespace tandem::cpu {
@@ -172,6 +173,31 @@ TEST_F(TinyProgram, ABadBatchIsRefusedAndNamesTheValue) {
     bad = batch();
     bad.output_rows = {0, 1, 2};
     EXPECT_THAT(submit_error(bad), HasSubstr("3 output rows"));
+}
+
+TEST_F(TinyProgram, MasksThatAllowNothingOrDoNotCoverTheVocabularyAreRefused) {
+    device::Batch bad = batch();
+    const std::vector<uint32_t> beyond = {~0U << kVocab, ~0U};  // only tokens that there are not
+    bad.sampling[0].allowed = beyond;
+    EXPECT_THAT(submit_error(bad), HasSubstr("none of the 10 tokens"));
+    device::StepLimits limits;
+    limits.extents = {.tokens = 1, .outputs = 1};
+    limits.samples = true;
+    limits.drawn_from = 33;
+    limits.steps = 4;
+    device::Batch one;
+    one.tokens = {1};
+    one.positions = {0};
+    one.output_rows = {0};
+    one.sampling = {{.params = &greedy_, .history = {}}};
+    const std::vector<uint32_t> last = {0, 1};
+    one.sampling[0].allowed = last;
+    EXPECT_TRUE(device::check_step(one, limits));
+    one.sampling[0].allowed = std::span(last).first(1);
+    EXPECT_THAT(device::check_step(one, limits).error().message, HasSubstr("32 bits say which of 33 tokens"));
+    one.sampling[0].allowed = last;
+    one.steps = 2;
+    EXPECT_THAT(device::check_step(one, limits).error().message, HasSubstr("which tokens each of them may draw"));
 }
 
 TEST_F(TinyProgram, BadSequencesAndBlocksAreRefused) {

@@ -39,7 +39,7 @@ PagedStep::PagedStep(PagedShape shape) : shape_(std::move(shape)) {
         }
     }
     cache_ = DeviceCache::create(
-                 gpu().device(),
+                 gpu().queue(),
                  {.layers = {{.kv_heads = shape_.kv_heads, .head_dim = shape_.head_dim, .window = 0, .group = 0}},
                   .dtype = DType::f16,
                   .block_tokens = shape_.block_tokens,
