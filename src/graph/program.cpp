@@ -40,9 +40,13 @@ std::string to_string(const Program& program) {
 
 Program keep_results(const Program& program, const std::vector<std::string>& names) {
     Program kept = program;
-    std::erase_if(kept.results,
-                  [&](const NamedResult& r) { return std::find(names.begin(), names.end(), r.name) == names.end(); });
-    CHECK(kept.results.size() == names.size(), "a result was asked for that the Program does not have");
+    kept.results.clear();
+    for (const std::string& name : names) {
+        const auto found = std::find_if(program.results.begin(), program.results.end(),
+                                        [&](const NamedResult& result) { return result.name == name; });
+        CHECK(found != program.results.end(), "a result was asked for that the Program does not have");
+        kept.results.push_back(*found);
+    }
 
     std::vector<bool> needed(program.values.size(), false);
     for (const NamedResult& result : kept.results) needed[static_cast<size_t>(result.value)] = true;

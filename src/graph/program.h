@@ -41,7 +41,7 @@ struct CacheLayer {
     int group;
 };
 
-// A value somebody outside wants: "next" (sampled tokens), "logits".
+// A value somebody outside wants: "next" (sampled tokens), "logits", "hidden" (what they are made from).
 struct NamedResult {
     std::string name;
     ValueId value;
@@ -61,7 +61,7 @@ struct Program {
 //   %12 = rms_norm(%10, blk.0.attn_norm.weight) eps=1e-06 : f32[tokens, 256]
 std::string to_string(const Program& program);
 
-// The same Program with only the named results and what they need. CHECKs that the names exist.
+// The same Program with only the named results, in that order, and what they need. CHECKs that the names exist.
 Program keep_results(const Program& program, const std::vector<std::string>& names);
 
 }  // namespace tandem::graph

@@ -166,8 +166,10 @@ Status check_writable(const Settings& s, op::Activation activation, op::Activati
 
 void add_results(graph::Graph& g, graph::Tensor x, const Head& head) {
     x = g.select_rows(x, g.output_rows());  // the norm is row by row, so what is not wanted can go before it
-    graph::Tensor logits = g.linear(head.output, g.rms_norm(x, head.norm, head.eps));
+    const graph::Tensor hidden = g.rms_norm(x, head.norm, head.eps);
+    graph::Tensor logits = g.linear(head.output, hidden);
     if (head.softcap > 0) logits = g.softcap(logits, head.softcap);
+    g.result("hidden", hidden);
     g.result("logits", logits);
     g.result("next", g.sample(logits));
 }

@@ -62,7 +62,7 @@ void write_windows(const Settings& settings, const std::vector<int>& windows, in
 // config.json can name activations that GGUF has no key for.
 Status check_writable(const Settings& settings, op::Activation activation, op::Activation usual);
 
-// The rows that are wanted through the last norm and matrix: the results "logits" and "next".
+// The rows that are wanted through the last norm (the result "hidden") and matrix: "logits" and "next".
 struct Head {
     graph::Tensor norm;    // [dim]
     graph::Tensor output;  // [vocab, dim]

@@ -28,7 +28,7 @@ struct Model : Dimensions {
     std::string family;  // "gemma3"
     std::string name;    // general.name, or the name of the file or directory
     uint64_t parameters = 0;
-    graph::Program program;  // results "logits" f32 [outputs, vocab] and "next" i32 [outputs]
+    graph::Program program;  // results "hidden" f32 [outputs, dim], "logits" f32 [outputs, vocab], "next" i32 [outputs]
     graph::Weights weights;  // under the names that GGUF files use
 };
 

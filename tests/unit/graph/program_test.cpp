@@ -40,6 +40,13 @@ TEST(Program, KeepsOnlyWhatAResultNeeds) {
     EXPECT_EQ(kept.nodes.back().op.name(), "linear");
 }
 
+TEST(Program, KeepsResultsInTheOrderAsked) {
+    const Program kept = keep_results(small_program(), {"next", "logits"});
+    ASSERT_EQ(kept.results.size(), 2U);
+    EXPECT_EQ(kept.results[0].name, "next");
+    EXPECT_EQ(kept.results[1].name, "logits");
+}
+
 TEST(Program, LayersWithTheSameWindowShareAGroup) {
     Graph g;
     EXPECT_EQ(g.cache(2, 64, 128), 0);
