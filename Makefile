@@ -52,15 +52,16 @@ bench: build-all ## Measure this machine: tokens per second and GB/s
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
 	tests/interop/run.sh
 
-lint: packages-test check-format build-all tidy ## Formatting, clang-tidy, shellcheck and the include directions
+lint: packages-test check-format tidy ## Formatting, clang-tidy, shellcheck and the include directions
 	shellcheck tools/*.sh tests/interop/*.sh .ci/run
 	python3 -B tests/tree/check.py
 
 check-format:
 	@clang-format-14 --dry-run -Werror $(CPP_FILES)
 
-tidy:
+tidy: build/build.ninja build/fuzz/build.ninja
 	run-clang-tidy-14 -quiet -p build -j $(JOBS)
+	run-clang-tidy-14 -quiet -p build/fuzz -j $(JOBS) tests/fuzz/
 
 format: packages-test ## Rewrite the sources in the house format
 	clang-format-14 -i $(CPP_FILES)

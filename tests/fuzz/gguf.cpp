@@ -9,10 +9,8 @@
 #include "format/gguf_writer.h"
 #include "format/quant.h"
 
+namespace tandem::format {
 namespace {
-
-using namespace tandem;
-using namespace tandem::format;
 
 uint64_t touch(const GgufValue& value) {
     uint64_t sum = 0;
@@ -72,3 +70,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     copy(*file);
     return 0;
 }
+
+}  // namespace tandem::format

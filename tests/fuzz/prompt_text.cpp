@@ -16,9 +16,9 @@
 #include "text/tokenizer_parts.h"
 #include "text/utf8.h"
 
+namespace tandem::text {
 namespace {
 
-using namespace tandem::text;
 using nlohmann::json;
 
 json special_token(int id) {
@@ -111,7 +111,8 @@ void check(const Subject& subject, std::string_view text) {
     const std::string decoded = subject.tokenizer.decode(ids, false);
     CHECK(decoded == stream(subject.tokenizer, ids));
     // A written-out mark is taken for a space.
-    if (subject.lossless && is_valid_utf8(text) && text.find(kSpaceMark) == text.npos) CHECK(decoded == text);
+    if (subject.lossless && is_valid_utf8(text) && text.find(kSpaceMark) == std::string_view::npos)
+        CHECK(decoded == text);
     const auto special = subject.tokenizer.encode(text);
     CHECK(stream(subject.tokenizer, special) == subject.tokenizer.decode(special, false));
 }
@@ -132,3 +133,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return 0;
 }
+
+}  // namespace tandem::text

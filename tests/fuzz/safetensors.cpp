@@ -8,8 +8,7 @@
 #include "format/quant.h"
 #include "format/safetensors.h"
 
-using namespace tandem;
-using namespace tandem::format;
+namespace tandem::format {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto file = SafetensorsFile::parse({reinterpret_cast<const std::byte*>(data), size}, "fuzz");
@@ -31,3 +30,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const auto& [key, value] : file->metadata()) sink = sink + key.size() + value.size();
     return 0;
 }
+
+}  // namespace tandem::format

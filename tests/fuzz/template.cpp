@@ -35,12 +35,12 @@ ChatInput rich_input() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    static const ChatInput kInput = rich_input();
+    static const ChatInput input = rich_input();
     const tandem::text::jinja::Limits limits{
         .steps = 20'000, .depth = 400, .value_bytes = size_t{8} << 20, .output_bytes = size_t{1} << 20};
     auto parsed = ChatTemplate::parse(std::string(reinterpret_cast<const char*>(data), size));
     if (!parsed) return 0;
-    auto text = parsed->render(kInput, limits);
+    auto text = parsed->render(input, limits);
     if (text && text->size() > limits.output_bytes) __builtin_trap();
     return 0;
 }

@@ -9,9 +9,8 @@
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
+namespace tandem::text {
 namespace {
-
-using namespace tandem::text;
 
 void use(const Tokenizer& tokenizer, std::string_view text) {
     for (const bool special : {false, true}) {
@@ -39,3 +38,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     use(*tokenizer, text.substr(size - size / 4));
     return 0;
 }
+
+}  // namespace tandem::text

@@ -35,6 +35,7 @@ device::Backend& reference() {
 
 std::vector<int32_t> some_tokens(int vocab) {
     std::vector<int32_t> tokens;
+    tokens.reserve(kTokens);
     for (int i = 0; i < kTokens; ++i) tokens.push_back((i * 37 + 11) % vocab);
     return tokens;
 }
@@ -111,6 +112,7 @@ TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
     auto together = Sequence::start(vulkan_device(), rewritten->model, kTokens, DType::f16).value();
     ASSERT_TRUE(apart.feed(prompt) && together.feed(prompt));
     std::vector<int32_t> expected;
+    expected.reserve(9);
     for (int i = 0; i < 9; ++i) expected.push_back(apart.draw(apart.next(), 1).value().front());
     std::vector<int32_t> drawn = together.draw(together.next(), 5).value();
     ASSERT_EQ(drawn.size(), 5U);

@@ -1,8 +1,8 @@
 #include "golden/model_files.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <random>
 

@@ -179,6 +179,7 @@ void expect_close(const std::vector<float>& actual, const std::vector<float>& ex
 void expect_same_on_every_device(const graph::Op& op, const std::vector<HostTensor>& inputs,
                                  const Tolerance& tolerance) {
     std::vector<HostTensor> magnitudes;
+    magnitudes.reserve(inputs.size());
     for (const HostTensor& input : inputs) magnitudes.push_back(input.absolute());
     const std::vector<float> expected = run_op(devices().front().use(), op, inputs);
     const std::vector<float> magnitude = run_op(devices().front().use(), op, magnitudes);

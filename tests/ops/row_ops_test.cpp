@@ -14,6 +14,7 @@ std::vector<float> reference(const graph::Op& op, const std::vector<HostTensor>&
 
 std::vector<float> rope_frequencies(int pairs, double base) {
     std::vector<float> frequencies;
+    frequencies.reserve(static_cast<size_t>(pairs));
     for (int i = 0; i < pairs; ++i) frequencies.push_back(static_cast<float>(std::pow(base, -double(i) / pairs)));
     return frequencies;
 }

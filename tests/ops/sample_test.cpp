@@ -64,6 +64,7 @@ std::set<int32_t> drawn_set(device::Backend& backend, const std::vector<float>& 
 
 std::vector<float> log_of(const std::vector<double>& probabilities) {
     std::vector<float> logits;
+    logits.reserve(probabilities.size());
     for (double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
     return logits;
 }

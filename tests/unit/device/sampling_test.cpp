@@ -33,8 +33,9 @@ TEST(SamplingUniform, IsUniform) {
     for (int i = 0; i < kDraws; ++i) {
         ++count[static_cast<int>(sampling_uniform(42, static_cast<uint64_t>(i / 400), i % 400) * kBins)];
     }
+    constexpr double kExpected = double{kDraws} / kBins;
     double chi_square = 0;
-    for (int observed : count) chi_square += std::pow(observed - kDraws / kBins, 2) / (kDraws / kBins);
+    for (int observed : count) chi_square += std::pow(observed - kExpected, 2) / kExpected;
     EXPECT_LT(chi_square, 37.7);  // the 99.9 % quantile for 15 degrees of freedom
 }
 

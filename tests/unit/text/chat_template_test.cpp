@@ -74,6 +74,7 @@ TEST(ChatTemplate, ThreadsMayShareOne) {
     ASSERT_TRUE(chat_template);
     std::vector<std::string> texts(4);
     std::vector<std::thread> threads;
+    threads.reserve(texts.size());
     for (std::string& text : texts) threads.emplace_back([&] { text = *chat_template->render(hello()); });
     for (std::thread& thread : threads) thread.join();
     for (const std::string& text : texts) EXPECT_EQ(text, "abc1999");

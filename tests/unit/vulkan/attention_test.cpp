@@ -93,7 +93,7 @@ std::vector<std::byte> run_and_check(const Case& c, const Buffer* shared_scratch
         });
     };
     attend();
-    const std::vector<std::byte> once = gpu().read<std::byte>(y);
+    std::vector<std::byte> once = gpu().read<std::byte>(y);
     const auto counters = gpu().read<uint32_t>(scratch);
     for (uint32_t i = 0; i < step.bucket_rows() * static_cast<uint32_t>(c.op.kv_heads); ++i) {
         EXPECT_EQ(counters[i], 0U) << "counter " << i << " is not back at zero";

@@ -34,7 +34,7 @@ struct Inputs {
 // A head of q, k or v, in double precision.
 std::vector<double> reference(const Case& c, const Inputs& in, const PagedStep& step, uint32_t row, int head) {
     const auto dim = static_cast<size_t>(c.shape.head_dim);
-    const auto heads = static_cast<size_t>(c.heads + 2 * c.shape.kv_heads);
+    const auto heads = static_cast<size_t>(c.heads) + 2 * static_cast<size_t>(c.shape.kv_heads);
     std::vector<double> x(dim);
     double squares = 0;
     for (size_t i = 0; i < dim; ++i) {
