@@ -2,11 +2,12 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan fuzz fuzz-short bench interop tales lint check-format tidy format clean help
+.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop tales lint check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
 ARGS ?=
 FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 600
 
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
@@ -48,6 +49,10 @@ tales:
 bench: build-all ## Measure this machine: tokens per second and GB/s
 	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench --model $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
 	build/bench_cpu_kernels
+
+soak: build-all ## Random requests for SOAK_SECONDS (600) on the CPU and on Vulkan, each answer checked
+	build/soak --seconds $(SOAK_SECONDS)
+	build/soak --seconds $(SOAK_SECONDS) --device vulkan
 
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
 	tests/interop/run.sh

@@ -26,6 +26,7 @@ struct BenchOptions {
     bool profile = false;
     bool check = false;
     bool tune = false;
+    bool engine = false;
     bool json = false;
     DeviceOptions device;
 };
@@ -78,9 +79,12 @@ Status measure(const BenchOptions& options, const Subject& subject, device::Back
     note(fmt::format("{} ({}) reads {:.1f} GB/s; bringing the weights there", backend.describe().name,
                      backend.describe().hardware, report.rates.read_bytes_per_s / 1e9));
     const Stopwatch upload;
-    const auto benchmark = TRY(engine::Benchmark::open(
-        subject.model, backend,
-        {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = {}, .profile = options.profile}));
+    const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend,
+                                                       {.repetitions = options.repetitions,
+                                                        .chunk = options.chunk,
+                                                        .kv_dtype = {},
+                                                        .profile = options.profile,
+                                                        .engine = options.engine}));
     report.load_s = upload.seconds();
     note(fmt::format("weights are there after {:.1f} s", report.load_s));
     const auto add = [&](engine::BenchmarkRow row) {
@@ -157,6 +161,7 @@ Command add_bench(CLI::App& parent) {
     app->add_flag("--check", options->check, "Compare logits with the CPU's, and fail when they differ too much");
     app->add_flag("--tune", options->tune,
                   "First search what the GPU's kernels run fastest with, and keep it for later runs");
+    app->add_flag("--engine", options->engine, "Measure through the engine as it serves requests, not bare steps");
     app->add_flag("--profile", options->profile, "Show where the time of each goes, if the device can tell");
     app->add_flag("--json", options->json, "Print JSON");
     add_device_options(*app, options->device);

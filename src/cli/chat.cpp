@@ -18,12 +18,12 @@ std::string piece_of(const text::Tokenizer& tokenizer, std::optional<text::Token
 
 Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
     // The device first: a wrong name should not cost the loading of a model.
-    std::unique_ptr<device::Backend> backend = TRY(open_device(options.session.device));
+    std::unique_ptr<device::Backend> backend = TRY(open_device(options.engine.device));
     engine::Bundle bundle =
         TRY(engine::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
     std::unique_ptr<Chat> chat(new Chat(std::move(bundle)));
     chat->backend_ = std::move(backend);
-    chat->session_ = TRY(open_session(chat->bundle_.model, *chat->backend_, options.session));
+    chat->engine_ = TRY(open_engine(chat->bundle_.model, chat->bundle_.tokenizer, *chat->backend_, options.engine));
     chat->raw_ = options.raw || !chat->bundle_.chat_template;
     return chat;
 }
@@ -65,17 +65,17 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
     auto attempt = [&]() -> Result<Answer> {
         Answer answer;
         if (!raw_) answer.forgotten = TRY(make_room(settings));
-        engine::GenerateRequest request{.prompt = TRY(prompt(settings, true)),
-                                        .sampling = next_sampling(settings),
-                                        .max_tokens = settings.max_tokens,
-                                        .stop = settings.stop,
-                                        .continues_text = raw_,
-                                        .on_text = on_text,
-                                        .cancelled = &interrupt_flag()};
+        engine::Request request;
+        request.prompt = TRY(prompt(settings, true));
+        request.sampling = next_sampling(settings);
+        request.max_tokens = settings.max_tokens;
+        request.stop = settings.stop;
+        request.continues_text = raw_;
         if (request.prompt.empty()) return fail("the prompt is empty: the model has nothing to go on");
         for (const auto& bias : request.sampling.logit_bias) TRY(check_vocabulary({bias.first}, model().vocab));
         answer.seed = request.sampling.seed;
-        answer.generation = TRY(engine::generate(*session_, bundle_.tokenizer, request));
+        answer.generation =
+            TRY(engine::generate(*engine_, std::move(request), {.on_text = on_text, .cancelled = &interrupt_flag()}));
         return answer;
     };
     Result<Answer> answer = attempt();

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "cli/conversation.h"
-#include "cli/session_options.h"
+#include "cli/engine_options.h"
 #include "cli/settings.h"
 #include "engine/bundle.h"
 #include "engine/generate.h"
@@ -19,7 +19,7 @@ namespace tandem::cli {
 struct ChatOptions {
     std::string model;  // empty: the default
     bool raw = false;   // complete the text as it is, without the chat template
-    SessionChoice session;
+    EngineChoice engine;
 };
 
 struct Answer {
@@ -46,7 +46,7 @@ class Chat {
     bool raw() const { return raw_; }
     const models::Model& model() const { return bundle_.model; }
     const device::Description& device() const { return backend_->describe(); }
-    int context() const { return session_->context(); }
+    int context() const { return engine_->context(); }
 
   private:
     explicit Chat(engine::Bundle bundle) : bundle_(std::move(bundle)) {}
@@ -56,7 +56,7 @@ class Chat {
 
     engine::Bundle bundle_;
     std::unique_ptr<device::Backend> backend_;
-    std::unique_ptr<engine::Session> session_;
+    std::unique_ptr<engine::Engine> engine_;
     bool raw_ = false;
 };
 

@@ -10,6 +10,10 @@ std::string_view name(engine::FinishReason reason) {
             return "length";
         case engine::FinishReason::cancelled:
             return "cancelled";
+        case engine::FinishReason::deadline:
+            return "deadline";
+        case engine::FinishReason::error:
+            return "error";
     }
     return "unknown";
 }

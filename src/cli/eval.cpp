@@ -4,10 +4,11 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/parse.h"
-#include "cli/session_options.h"
 #include "cli/text_output.h"
 #include "engine/bundle.h"
+#include "engine/generate.h"
 #include "engine/perplexity.h"
 
 namespace tandem::cli {
@@ -26,26 +27,14 @@ struct EvalOptions {
     std::string text_file;
     int greedy = 0;
     bool json = false;
-    SessionChoice session;
+    EngineChoice engine;
 };
 
-Status write_logits(engine::Session& session, std::span<const TokenId> tokens, const std::string& path) {
+Status write_logits(engine::Scorer& scorer, std::span<const TokenId> tokens, const std::string& path) {
     AtomicFile file = TRY(AtomicFile::create(path));
-    TRY(session.score(
+    TRY(scorer.score(
         tokens, [&](int /*position*/, std::span<const float> logits) { return file.write(std::as_bytes(logits)); }));
     return file.commit();
-}
-
-Result<std::vector<TokenId>> continue_greedily(engine::Session& session, std::vector<TokenId> tokens, int count) {
-    const device::SamplingParams greedy;  // the defaults take the largest logit
-    const size_t given = tokens.size();
-    for (int i = 0; i < count; ++i) {
-        const auto next = TRY(session.advance(tokens, {.params = &greedy, .history = tokens}));
-        CHECK(next, "nobody cancels");
-        tokens.push_back(*next);
-    }
-    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(given));
-    return tokens;
 }
 
 Result<int> eval_tokens(const EvalOptions& options) {
@@ -54,11 +43,17 @@ Result<int> eval_tokens(const EvalOptions& options) {
     const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(options.model));
     const models::Model model = TRY(models::load(checkpoint));
     TRY(check_vocabulary(tokens, model.vocab));
-    const auto backend = TRY(open_device(options.session.device));
-    const auto session = TRY(open_session(model, *backend, options.session));
-    if (!options.logits_file.empty()) TRY(write_logits(*session, tokens, options.logits_file));
+    const auto backend = TRY(open_device(options.engine.device));
+    if (!options.logits_file.empty()) {
+        const auto scorer = TRY(open_scorer(model, *backend, options.engine));
+        TRY(write_logits(*scorer, tokens, options.logits_file));
+    }
     if (options.greedy == 0) return 0;
-    const std::vector<TokenId> ids = TRY(continue_greedily(*session, tokens, options.greedy));
+    const auto engine = TRY(open_engine(model, {}, *backend, options.engine));
+    engine::Request request;  // the defaults take the largest logit
+    request.prompt = tokens;
+    request.max_tokens = options.greedy;
+    const std::vector<TokenId> ids = TRY(engine::generate(*engine, std::move(request))).tokens;
     print(options.json ? Json{{"ids", ids}}.dump() + "\n" : fmt::format("{}\n", fmt::join(ids, " ")));
     return 0;
 }
@@ -66,8 +61,8 @@ Result<int> eval_tokens(const EvalOptions& options) {
 Result<int> eval_text(const EvalOptions& options) {
     const std::string text = TRY(read_text_file(options.text_file));
     const engine::Bundle bundle = TRY(engine::open_bundle(options.model));
-    const auto backend = TRY(open_device(options.session.device));
-    const auto session = TRY(open_session(bundle.model, *backend, options.session));
+    const auto backend = TRY(open_device(options.engine.device));
+    const auto scorer = TRY(open_scorer(bundle.model, *backend, options.engine));
     const std::vector<TokenId> tokens = bundle.tokenizer.encode(text, {.add_special = false, .parse_special = false});
     TRY(check_vocabulary(tokens, bundle.model.vocab));
 
@@ -75,7 +70,7 @@ Result<int> eval_text(const EvalOptions& options) {
     {
         Progress progress("perplexity");
         progress.show(0, 1);
-        result = TRY(engine::measure_perplexity(*session, tokens, bundle.tokenizer.bos(), [&](int done) {
+        result = TRY(engine::measure_perplexity(*scorer, tokens, bundle.tokenizer.bos(), [&](int done) {
             progress.show(done, static_cast<double>(tokens.size()));
         }));
     }
@@ -85,13 +80,13 @@ Result<int> eval_text(const EvalOptions& options) {
                    {"nll_standard_error", result.standard_error()},
                    {"tokens", result.tokens},
                    {"bytes", text.size()},
-                   {"context", session->context()}}
+                   {"context", scorer->context()}}
                   .dump() +
               "\n");
     } else {
         print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens, {:.4f} nats per token, windows of {}\n",
                           result.perplexity(), result.perplexity() * result.standard_error(), result.tokens,
-                          result.mean(), session->context()));
+                          result.mean(), scorer->context()));
     }
     return 0;
 }
@@ -127,7 +122,7 @@ Command add_eval(CLI::App& parent) {
                                   ->option_text("FILE")
                                   ->excludes(tokens);
     app->add_flag("--json", options->json, "Print JSON: {\"ids\": [...]}, or the perplexity and what belongs to it");
-    add_session_options(*app, options->session);
+    add_engine_options(*app, options->engine);
     app->footer(kExamples);
     app->final_callback([=] {
         if (text->count() == 0 && logits->count() == 0 && greedy->count() == 0) {

@@ -140,7 +140,7 @@ Command add_run(CLI::App& parent) {
     app->add_flag("--json", options->json, "Print one JSON object: text, ids, finish reason, timings");
     app->add_flag("-q,--quiet", options->quiet, "No closing line, no notices");
     app->add_flag("-v,--verbose", options->verbose, "Print the seed of each answer");
-    add_session_options(*app, options->chat.session);
+    add_engine_options(*app, options->chat.engine);
     app->footer(kExamples);
     return {app, [options] { return run(*options); }};
 }

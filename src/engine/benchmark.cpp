@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "engine/generate.h"
+#include "engine/engine.h"
 
 namespace tandem::engine {
 
@@ -44,6 +44,24 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWakingTime{300};
 
+// A request of the fixed tokens for `tokens` more.
+Request fixed_request(const models::Model& model, int length, int tokens) {
+    Request request;
+    request.max_tokens = tokens;
+    request.prompt.reserve(static_cast<size_t>(length));
+    for (int i = 0; i < length; ++i) request.prompt.push_back(fixed_token(i, model.vocab));
+    return request;
+}
+
+// Of `sequences` that each run `rows` after `past` positions.
+Work work_of_rows(const models::Model& model, int sequences, int past, int rows, DType kv_dtype) {
+    device::Batch batch;
+    batch.tokens.resize(static_cast<size_t>(sequences * rows));
+    batch.output_rows.resize(static_cast<size_t>(sequences));
+    batch.sequences.assign(static_cast<size_t>(sequences), {.first_row = 0, .rows = rows, .past = past, .blocks = {}});
+    return work_of(model.program, batch, kv_dtype);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Benchmark>> Benchmark::open(const models::Model& model, device::Backend& backend,
@@ -60,6 +78,7 @@ Result<std::vector<device::StageTime>> Benchmark::profile_of(Stage& stage) const
 }
 
 Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
+    if (options_.engine) return decode_by_engine(sequences, context);
     constexpr int kWarmUp = 3;
     const int most_steps = tokens_at_once(0);
     const auto stage = TRY(Stage::open(model_, backend_,
@@ -91,6 +110,7 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
 }
 
 Result<BenchmarkRow> Benchmark::prompt(int tokens) {
+    if (options_.engine) return prompt_by_engine(tokens);
     constexpr int kWarmUp = 2;
     const int chunk = std::min(options_.chunk, tokens);
     const auto stage =
@@ -116,6 +136,96 @@ Result<BenchmarkRow> Benchmark::prompt(int tokens) {
                         .work = work,
                         .cpu_s = timing.cpu_s / tokens,
                         .profile = profile};
+}
+
+Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
+    constexpr int kWarmUp = 3;
+    const int more = (kWarmUp + 1 + options_.repetitions) * tokens_at_once(0);
+    const int length = std::max(1, context) + more;
+    const auto engine = TRY(Engine::open(model_, {}, backend_,
+                                         {.context = length,
+                                          .sequences = sequences,
+                                          .rows = options_.chunk,
+                                          .cache_tokens = sequences * length,
+                                          .kv_dtype = options_.kv_dtype}));
+    int64_t drawn = 0;
+    int begun = 0;
+    Error failure;
+    for (int i = 0; i < sequences; ++i) {
+        Request request = fixed_request(model_, std::max(1, context), more);
+        request.salt = fmt::format("{}", i);  // each has blocks of its own
+        request.on_event = [&, first = true](const Event& event) mutable {
+            drawn += std::ssize(event.tokens);
+            if (std::exchange(first, false)) ++begun;
+            if (event.finish != nullptr) failure.message = event.finish->error;
+        };
+        TRY(engine->submit(std::move(request)));
+    }
+    const auto step = [&]() -> Status {
+        engine->step();
+        if (!failure.message.empty()) return failure;
+        return Ok{};
+    };
+    while (begun < sequences) TRY(step());
+    std::vector<double> samples;
+    double cpu_before = 0;
+    int64_t drawn_before = 0;
+    for (int i = 0; i < kWarmUp + options_.repetitions; ++i) {
+        if (i == kWarmUp) {
+            cpu_before = processor_seconds();
+            drawn_before = drawn;
+        }
+        const int64_t before = drawn;
+        const auto begin = Clock::now();
+        TRY(step());
+        const std::chrono::duration<double> seconds = Clock::now() - begin;
+        if (i >= kWarmUp) samples.push_back(seconds.count() * sequences / static_cast<double>(drawn - before));
+    }
+    const double cpu = (processor_seconds() - cpu_before) / static_cast<double>(drawn - drawn_before);
+    const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
+    return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
+                        .sequences = sequences,
+                        .context = context,
+                        .tokens = sequences,
+                        .seconds = summarize(std::move(samples)),
+                        .work = work_of_rows(model_, sequences, context, 1, kv_dtype),
+                        .cpu_s = cpu};
+}
+
+Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
+    constexpr int kWarmUp = 2;
+    const auto engine = TRY(Engine::open(model_, {}, backend_,
+                                         {.context = tokens,
+                                          .sequences = 1,
+                                          .rows = options_.chunk,
+                                          .cache_tokens = tokens,
+                                          .kv_dtype = options_.kv_dtype}));
+    const auto read = [&](int repetition) -> Status {
+        Request request = fixed_request(model_, tokens, 1);
+        request.salt = fmt::format("{}", repetition);  // nothing of it is known
+        Error failure;
+        request.on_event = [&](const Event& event) {
+            if (event.finish != nullptr) failure.message = event.finish->error;
+        };
+        TRY(engine->submit(std::move(request)));
+        engine->run_until_idle();
+        if (!failure.message.empty()) return failure;
+        return Ok{};
+    };
+    const Timing timing = TRY(repeat(kWarmUp, options_.repetitions, read));
+    const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
+    Work work;
+    for (int past = 0; past < tokens; past += options_.chunk) {
+        const Work part = work_of_rows(model_, 1, past, std::min(options_.chunk, tokens - past), kv_dtype);
+        work.bytes += part.bytes;
+        work.flops += part.flops;
+    }
+    return BenchmarkRow{.kind = BenchmarkRow::Kind::prompt,
+                        .context = tokens,
+                        .tokens = tokens,
+                        .seconds = timing.seconds,
+                        .work = work,
+                        .cpu_s = timing.cpu_s / tokens};
 }
 
 }  // namespace tandem::engine

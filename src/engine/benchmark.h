@@ -14,6 +14,7 @@ struct BenchmarkOptions {
     int chunk = 2048;      // tokens of a prompt that are run at once
     std::optional<DType> kv_dtype;
     bool profile = false;  // where the time of a step goes, where the device can tell
+    bool engine = false;   // through an Engine, with all it does on the host, instead of bare steps
 };
 
 struct BenchmarkRow {
@@ -43,6 +44,9 @@ class Benchmark {
     Result<BenchmarkRow> prompt(int tokens);
 
   private:
+    Result<BenchmarkRow> decode_by_engine(int sequences, int context);
+    Result<BenchmarkRow> prompt_by_engine(int tokens);
+
     Benchmark(const models::Model& model, device::Backend& backend, const BenchmarkOptions& options)
         : model_(model), backend_(backend), options_(options) {}
 

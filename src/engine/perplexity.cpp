@@ -28,11 +28,11 @@ double Perplexity::standard_error() const {
     return std::sqrt(std::max(0.0, variance) / (tokens - 1));
 }
 
-Result<Perplexity> measure_perplexity(Session& session, std::span<const TokenId> tokens, std::optional<TokenId> bos,
+Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const TokenId> tokens, std::optional<TokenId> bos,
                                       const std::function<void(int done)>& progress) {
     const size_t lead = bos ? 1 : 0;
-    const auto stride = static_cast<size_t>(session.context()) - lead;
-    if (session.context() < 2) return fail("context {}: perplexity needs at least 2", session.context());
+    const auto stride = static_cast<size_t>(scorer.context()) - lead;
+    if (scorer.context() < 2) return fail("context {}: perplexity needs at least 2", scorer.context());
     Perplexity total;
     for (size_t begin = 0; begin < tokens.size(); begin += stride) {
         const auto piece = tokens.subspan(begin, std::min(stride, tokens.size() - begin));
@@ -40,7 +40,7 @@ Result<Perplexity> measure_perplexity(Session& session, std::span<const TokenId>
         if (bos) window.push_back(*bos);
         window.insert(window.end(), piece.begin(), piece.end());
         if (window.size() < 2) break;  // a lone token predicts nothing
-        TRY(session.score(window, [&](int position, std::span<const float> logits) -> Status {
+        TRY(scorer.score(window, [&](int position, std::span<const float> logits) -> Status {
             const size_t predicted = static_cast<size_t>(position) + 1;
             if (predicted >= window.size()) return Ok{};
             const double nll = negative_log_likelihood(logits, window[predicted]);

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "engine/session.h"
+#include "engine/scorer.h"
 
 namespace tandem::engine {
 
@@ -19,9 +19,9 @@ struct Perplexity {
     double standard_error() const;  // of mean()
 };
 
-// The text in windows as long as the session's context, each begun with `bos` where the model has one.
+// The text in windows as long as the scorer's context, each begun with `bos` where the model has one.
 // `progress` hears how many of the tokens are done; it may be empty.
-Result<Perplexity> measure_perplexity(Session& session, std::span<const TokenId> tokens, std::optional<TokenId> bos,
+Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const TokenId> tokens, std::optional<TokenId> bos,
                                       const std::function<void(int done)>& progress);
 
 }  // namespace tandem::engine

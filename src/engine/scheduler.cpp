@@ -86,13 +86,13 @@ Sequence* Scheduler::least_important() const {
 Share Scheduler::share_for(Sequence& sequence) const {
     Share share{.sequence = &sequence};
     const int pending = sequence.pending();
-    if (sequence.every_row) {
-        share.rows = std::min({pending, rows_left_, outputs_left_});
+    share.rows = std::min(pending, rows_left_);
+    if (sequence.outputs == Sequence::Outputs::every_row) {
+        share.rows = std::min(share.rows, outputs_left_);
         share.outputs = share.rows;
         return share;
     }
-    share.rows = std::min(pending, rows_left_);
-    if (share.rows < pending) return share;
+    if (share.rows < pending || sequence.outputs == Sequence::Outputs::elsewhere) return share;
     if (sequence.copies > outputs_left_) {
         --share.rows;  // everything but the row to draw from
         return share;

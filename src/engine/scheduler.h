@@ -26,7 +26,8 @@ struct Sequence {
     std::optional<TimePoint> deadline;  //
     int copies = 1;                     // sequences that it becomes when its tokens have been run
     bool reuses_prefix = true;          // false: the rows of all its tokens are wanted
-    bool every_row = false;             // an output is wanted for each row
+    enum class Outputs : uint8_t { last_row, every_row, elsewhere };
+    Outputs outputs = Outputs::last_row;  // rows that an output is wanted for; elsewhere: in no step that draws
 
     // Kept by the scheduler.
     enum class State : uint8_t { idle, waiting, running };

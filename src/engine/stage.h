@@ -16,7 +16,7 @@ struct StageOptions {
     int positions = 1;  // that each sequence may reach
     int rows = 1;       // of one sequence, the most in a step
     const char* result = "next";
-    std::optional<DType> kv_dtype;  // as SessionOptions has it
+    std::optional<DType> kv_dtype;  // none: default_kv_dtype()
 };
 
 class Stage {

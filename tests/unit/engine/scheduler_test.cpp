@@ -120,9 +120,11 @@ class Simulation {
         job->end = std::min<size_t>(job->tokens.size() + 1 + static_cast<size_t>(pick(30)), 60);
         job->priority = pick(3);
         job->copies = chance(15) ? 1 + pick(3) : 1;
-        job->every_row = chance(5);
-        if (job->every_row) job->copies = 1;
-        job->reuses_prefix = !job->every_row;
+        if (chance(5)) {
+            job->outputs = Sequence::Outputs::every_row;
+            job->copies = 1;
+            job->reuses_prefix = false;
+        }
         scheduler_.add(*job);
         jobs_.push_back(std::move(job));
     }

@@ -1,15 +1,15 @@
-#include "engine/session.h"
+// A device for tests of failures: the CPU, but it can be lost. Then every step fails until a cache is made again.
+#pragma once
 
-#include <gtest/gtest.h>
+#include <memory>
+#include <utility>
 
 #include "cpu/backend.h"
-#include "engine/bundle.h"
+#include "device/backend.h"
 
 namespace tandem::engine {
-namespace {
 
-// The CPU, but the device can be lost: then every step fails until a cache is made again.
-class Fragile final : public device::Backend {
+class FragileDevice final : public device::Backend {
   public:
     bool lost = false;
     int caches = 0;
@@ -33,7 +33,7 @@ class Fragile final : public device::Backend {
   private:
     class Step final : public device::Executable {
       public:
-        Step(const Fragile& device, std::unique_ptr<device::Executable> inner)
+        Step(const FragileDevice& device, std::unique_ptr<device::Executable> inner)
             : device_(device), inner_(std::move(inner)) {}
 
         Status submit(const device::Batch& batch) override {
@@ -44,32 +44,11 @@ class Fragile final : public device::Backend {
         std::span<const std::byte> result(size_t index) const override { return inner_->result(index); }
 
       private:
-        const Fragile& device_;
+        const FragileDevice& device_;
         std::unique_ptr<device::Executable> inner_;
     };
 
     std::unique_ptr<device::Backend> cpu_ = cpu::make_backend({.threads = 1}).value();
 };
 
-TEST(Session, GoesOnAfterTheDeviceWasLost) {
-    const Bundle bundle = open_bundle("").value();
-    Fragile device;
-    const auto session = Session::open(bundle.model, device).value();
-    const std::vector<TokenId> tokens{2, 40, 41, 42, 43};
-    const device::SamplingParams greedy;
-    const auto next = [&] { return session->advance(tokens, {.params = &greedy, .history = {}}); };
-    const TokenId expected = next().value().value();
-    EXPECT_EQ(session->cached_tokens(tokens), 4);
-
-    device.lost = true;
-    const auto failed = next();
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().message, "the device is lost");
-    EXPECT_EQ(session->cached_tokens(tokens), 0) << "what the lost device held is gone";
-
-    EXPECT_EQ(next().value().value(), expected);
-    EXPECT_EQ(device.caches, 2);
-}
-
-}  // namespace
 }  // namespace tandem::engine

@@ -1,0 +1,30 @@
+// The options of commands that run a model: device, context, cache type.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cli/device_option.h"
+#include "engine/engine.h"
+#include "engine/scorer.h"
+
+namespace tandem::cli {
+
+struct EngineChoice {
+    DeviceOptions device;
+    int context = 0;
+    std::string kv;
+};
+
+// Adds --context and --kv to the options of add_device_options().
+void add_engine_options(CLI::App& app, EngineChoice& options);
+
+// For one conversation.
+Result<std::unique_ptr<engine::Engine>> open_engine(const models::Model& model,
+                                                    std::optional<text::Tokenizer> tokenizer, device::Backend& backend,
+                                                    const EngineChoice& options);
+Result<std::unique_ptr<engine::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
+                                                    const EngineChoice& options);
+
+}  // namespace tandem::cli

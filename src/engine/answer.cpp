@@ -1,0 +1,149 @@
+#include "engine/answer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem::engine {
+
+namespace {
+
+double seconds_between(TimePoint begin, TimePoint end) {
+    return std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace
+
+Answer::Answer(const AnswerContext& context, std::shared_ptr<const Request> asked, RequestId number, int choice_number,
+               TimePoint now)
+    : request(std::move(asked)),
+      id(number),
+      choice(choice_number),
+      sampling(request->sampling),
+      context_(context),
+      matcher_(request->stop),
+      submitted_(now) {
+    tokens = request->prompt;
+    salt = request->salt;
+    priority = request->priority;
+    deadline = request->deadline;
+    sampling.seed += static_cast<uint64_t>(choice);
+    usage.prompt_tokens = static_cast<int>(tokens.size());
+    if (context.tokenizer) {
+        const text::DetokenizerOptions options{.continues_text = request->continues_text && !request->echo};
+        detokenizer_.emplace(*context.tokenizer, options);
+    }
+    if (request->embed) {
+        outputs = Outputs::elsewhere;
+        reuses_prefix = request->embed == Pooling::last;
+    } else if (request->echo && request->logprobs) {
+        outputs = Outputs::every_row;
+        reuses_prefix = false;
+    }
+}
+
+int Answer::most_tokens() const {
+    const int room = context_.context - static_cast<int>(tokens.size()) + 1;  // the last needs no place in the cache
+    return request->max_tokens > 0 ? std::min(room, request->max_tokens - generated) : room;
+}
+
+void Answer::start(TimePoint now) {
+    if (started_) return;
+    started_ = now;
+    usage.cached_tokens = cached;
+}
+
+bool Answer::ends(TokenId token) const {
+    const auto in = [token](const std::vector<TokenId>& set) {
+        return std::find(set.begin(), set.end(), token) != set.end();
+    };
+    return in(request->stop_tokens) ||
+           (!request->ignore_end && context_.tokenizer && in(context_.tokenizer->stop_tokens()));
+}
+
+std::string Answer::detokenize(TokenId token) {
+    return detokenizer_ ? detokenizer_->push(token) : std::string();
+}
+
+std::optional<FinishReason> Answer::take(TokenId token, std::optional<TokenLogprobs> logprobs, TimePoint now) {
+    if (!first_token_) first_token_ = now;
+    if (ends(token)) return FinishReason::stop;
+    tokens.push_back(token);
+    ++generated;
+    new_tokens_.push_back(token);
+    if (logprobs) new_logprobs_.push_back(std::move(*logprobs));
+    text_ += matcher_.push(detokenize(token));
+    if (matcher_.stopped()) return FinishReason::stop;
+    if (request->max_tokens > 0 && generated >= request->max_tokens) return FinishReason::length;
+    if (most_tokens() <= 0 && !request->shifts_context) return FinishReason::length;
+    return {};
+}
+
+void Answer::echo(int end, const std::vector<TokenLogprobs>& logprobs) {
+    for (; echoed_ < end; ++echoed_) {
+        const TokenId token = request->prompt[static_cast<size_t>(echoed_)];
+        new_tokens_.push_back(token);
+        text_ += detokenize(token);
+    }
+    new_logprobs_.insert(new_logprobs_.end(), logprobs.begin(), logprobs.end());
+}
+
+void Answer::shift() {
+    const auto keep = static_cast<std::ptrdiff_t>(std::clamp(request->keep, 0, context_.context / 2));
+    const std::ptrdiff_t dropped = (std::ssize(tokens) - keep) / 2;
+    tokens.erase(tokens.begin() + keep, tokens.begin() + keep + dropped);
+    tokens.shrink_to_fit();
+}
+
+void Answer::deliver() {
+    if (text_.empty() && new_tokens_.empty()) return;
+    if (request->on_event) {
+        request->on_event({.id = id,
+                           .choice = choice,
+                           .text = text_,
+                           .tokens = new_tokens_,
+                           .logprobs = new_logprobs_,
+                           .finish = nullptr});
+    }
+    text_.clear();
+    new_tokens_.clear();
+    new_logprobs_.clear();
+}
+
+void Answer::begin_pooling() {
+    if (computed == 0 || request->embed == Pooling::last) pooled_.clear();
+}
+
+void Answer::pool(std::span<const float> hidden) {
+    pooled_.resize(hidden.size());
+    for (size_t i = 0; i < hidden.size(); ++i) pooled_[i] += static_cast<double>(hidden[i]);
+}
+
+// Of length 1: what the sum was divided by makes no difference.
+std::vector<float> Answer::embedding() const {
+    double square = 0;
+    for (double value : pooled_) square += value * value;
+    const double scale = square > 0 ? 1 / std::sqrt(square) : 0;
+    std::vector<float> result;
+    result.reserve(pooled_.size());
+    for (double value : pooled_) result.push_back(static_cast<float>(value * scale));
+    return result;
+}
+
+void Answer::finish(FinishReason reason, TimePoint now, std::string error) {
+    if (detokenizer_) text_ += matcher_.push(detokenizer_->finish());
+    text_ += matcher_.finish();
+    usage.generated_tokens = generated;
+    Finish end{.reason = reason, .error = std::move(error), .usage = usage, .timing = {}, .embedding = {}};
+    if (request->embed && reason == FinishReason::stop) end.embedding = embedding();
+    const TimePoint started = started_.value_or(now);
+    const TimePoint first = first_token_.value_or(now);
+    end.timing = {.queue = seconds_between(submitted_, started),
+                  .prefill = seconds_between(started, first),
+                  .decode = seconds_between(first, now),
+                  .first_token = seconds_between(submitted_, first)};
+    if (!request->on_event) return;
+    request->on_event(
+        {.id = id, .choice = choice, .text = text_, .tokens = new_tokens_, .logprobs = new_logprobs_, .finish = &end});
+}
+
+}  // namespace tandem::engine

@@ -1,0 +1,136 @@
+// Engine: any number of requests on one model and one device, step by step: schedule, run, deliver.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "device/backend.h"
+#include "engine/answer.h"
+#include "engine/kv_blocks.h"
+#include "engine/request.h"
+#include "engine/runner.h"
+#include "engine/scheduler.h"
+#include "engine/speculate.h"
+#include "models/model.h"
+
+namespace tandem::engine {
+
+struct EngineOptions {
+    int context = 0;       // tokens of a sequence; 0: what the model was trained for, at most 8192
+    int sequences = 32;    // that run at once
+    int rows = 256;        // of a step; more than `sequences`
+    int cache_tokens = 0;  // that the cache holds in all; 0: for all sequences if half of the memory allows it
+    int queue = 4096;      // requests that may wait
+    std::optional<DType> kv_dtype = {};  // none: default_kv_dtype()
+    int block_tokens = 32;
+    // Guessing ahead: by what the text said before, or by a small model with the same vocabulary, which must outlive
+    // the engine, on a device of its own or on the same.
+    bool looks_up = false;
+    const models::Model* draft_model = nullptr;
+    device::Backend* draft_backend = nullptr;
+};
+
+// What an engine does and did.
+struct EngineStats {
+    int running = 0;
+    int waiting = 0;
+    double cache_usage = 0;  // share of the cache's blocks that is held
+    uint64_t steps = 0;
+    uint64_t prompt_tokens = 0;
+    uint64_t cached_tokens = 0;
+    uint64_t generated_tokens = 0;
+    uint64_t drafted_tokens = 0;
+    uint64_t accepted_tokens = 0;
+    uint64_t preemptions = 0;
+    double device_seconds = 0;  // in steps, from the submission to the result
+    double host_seconds = 0;    // in steps, the rest
+};
+
+class Engine {
+  public:
+    // `model` and `backend` must outlive it. Without a tokenizer there is no text, and no token ends an answer.
+    static Result<std::unique_ptr<Engine>> open(const models::Model& model, std::optional<text::Tokenizer> tokenizer,
+                                                device::Backend& backend, const EngineOptions& options);
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+    ~Engine();
+
+    // From any thread. What cannot be is refused at once; what is accepted ends with an Event that has a Finish.
+    Result<RequestId> submit(Request request);
+    // From any thread. The answers end with FinishReason::cancelled, unless they have ended before.
+    void cancel(RequestId id);
+    EngineStats stats() const;
+
+    // One thread steps, and gets all the events. False: there was nothing to do.
+    bool step();
+    void run_until_idle();
+    // Steps, and sleeps while there is nothing to do, until stop(), which any thread may call. What is under way stays.
+    void run();
+    void stop();
+
+    int context() const { return shared_.context; }
+    int most_choices() const { return limits_.sequences; }  // the most Request::n
+    // What is wrong with the cache's blocks: nothing, unless there is a bug. Between steps, for tests.
+    std::string audit() const;
+
+  private:
+    Engine(const models::Model& model, device::Backend& backend, const EngineOptions& options);
+
+    Status check(const Request& request) const;
+    void take_inbox();
+    void end_expired(TimePoint now);
+    void guess_ahead();
+    Status run_step(std::span<const Share> shares);
+    Status run_drawing(int steps);
+    Status run_embedding();
+    Wanted wanted() const;
+    int steps_at_once();
+    size_t deliver(const Share& share, size_t output, TimePoint now);
+    void begin_choices(Answer& answer, size_t output, TimePoint now);
+    bool take(Answer& answer, TokenId token, size_t output, TimePoint now);
+    void echo(Answer& answer, const Share& share, size_t output);
+    void go_on(Answer& answer);
+    void end(Answer& answer, FinishReason reason, TimePoint now, const std::string& error = {});
+    void fail_running(const Error& error);
+    void count(const Answer& answer);
+    void publish_stats();
+
+    const models::Model& model_;
+    device::Backend& backend_;
+    AnswerContext shared_;
+    SchedulerLimits limits_;
+    Runner::Options runner_options_;
+    int queue_limit_;
+    std::unique_ptr<Runner> runner_;  // null after the device failed
+    KvBlocks blocks_;
+    Scheduler scheduler_;
+    std::map<std::pair<RequestId, int>, std::unique_ptr<Answer>> answers_;  // under way, by request and choice
+
+    bool looks_up_;
+    std::unique_ptr<DraftModel> draft_model_;  // null: none, or its device failed
+    std::vector<DraftModel::Wish> wishes_;
+
+    std::vector<Share> drawing_;    // of this step
+    std::vector<Share> embedding_;  //
+    device::Batch batch_;
+    double seconds_a_step_ = 0;  // of the last step that only drew; 0: not known
+
+    mutable std::mutex mutex_;  // of what follows
+    std::condition_variable wake_;
+    std::vector<std::unique_ptr<Answer>> arrivals_;
+    std::vector<RequestId> cancelled_;
+    RequestId last_id_ = 0;
+    int unfinished_ = 0;  // requests that arrived and have not ended
+    bool stopping_ = false;
+    EngineStats published_;
+    EngineStats stats_;  // of the stepping thread
+};
+
+}  // namespace tandem::engine

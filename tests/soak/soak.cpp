@@ -1,0 +1,312 @@
+// Soak: many requests of random lengths at once for a long time, with random cancels, each answer checked by another
+// computation: nothing may leak, get stuck, or see somebody else's cache blocks.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <deque>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "cpu/backend.h"
+#include "engine/bundle.h"
+#include "engine/engine.h"
+#include "engine/scorer.h"
+#ifdef TANDEM_VULKAN
+#include "vulkan/backend.h"
+#endif
+
+namespace tandem::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+    double seconds = 600;
+    std::string device = "cpu";
+    uint32_t seed = 1;
+    int concurrent = 64;
+    int verify_one_in = 4;
+    double tolerance = 0.25;   // of logits: other row counts sum in another order, and the GPU rounds elsewhere
+    double stuck_after = 300;  // seconds
+};
+
+// What became of one choice.
+struct Outcome {
+    Request request;
+    RequestId id = 0;
+    int choice = 0;
+    std::vector<TokenId> tokens;
+    Finish finish;
+    Clock::time_point submitted;
+};
+
+double resident_megabytes() {
+    std::ifstream file("/proc/self/statm");
+    double total = 0;
+    double resident = 0;
+    file >> total >> resident;
+    return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+// How far a drawn token is from the one that the scorer's logits would have drawn, in logits.
+double deviation(std::span<const float> logits, const device::SamplingParams& params, uint64_t draw, TokenId token) {
+    const auto value = [&](TokenId id) {
+        const auto logit = static_cast<double>(logits[static_cast<size_t>(id)]);
+        if (!(params.temperature > 0)) return logit;
+        const auto uniform = static_cast<double>(device::sampling_uniform(params.seed, draw, id));
+        return logit - std::log(-std::log(uniform)) * static_cast<double>(params.temperature);
+    };
+    double best = -1e30;
+    for (TokenId id = 0; id < std::ssize(logits); ++id) best = std::max(best, value(id));
+    return best - value(token);
+}
+
+// People who ask, change their minds, and look closely at the answers.
+class Users {
+  public:
+    Users(Engine& engine, const Bundle& bundle, const Options& options)
+        : engine_(engine), bundle_(bundle), options_(options), random_(options.seed) {}
+
+    // Asks until `end`, then waits for the last answers. Returns what is wrong, or nothing.
+    std::string run(Clock::time_point end) {
+        checker_ = cpu::make_backend({.threads = 1}).value();
+        scorer_ = Scorer::open(bundle_.model, *checker_, {.context = engine_.context()}).value();
+        double warm = 0;
+        while (problem_.empty()) {
+            const bool asking = Clock::now() < end;
+            while (asking && unfinished() < options_.concurrent) ask();
+            if (asking && chance(10)) cancel();
+            if (!asking && unfinished() == 0) break;
+            look_at_answers();
+            if (warm == 0 && answers > 400) warm = resident_megabytes();
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        grown_megabytes = warm == 0 ? 0 : resident_megabytes() - warm;
+        return problem_;
+    }
+
+    int answers = 0;
+    int cancelled = 0;
+    int verified = 0;
+    double largest_deviation = 0;
+    double grown_megabytes = 0;
+
+  private:
+    int pick(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
+    bool chance(int percent) { return pick(100) < percent; }
+    int unfinished() {
+        const std::lock_guard lock(mutex_);
+        return static_cast<int>(open_.size());
+    }
+
+    std::vector<TokenId> random_prompt() {
+        static const std::vector<std::string> kBeginnings = {
+            "Once upon a time there was a fox who", "You are a wise owl. Answer in one sentence. What is",
+            "Lily and Tom went to the park. They saw a big dog and", "The"};
+        static const std::vector<std::string> kWords = {" a red ball", " the old king",  " two and three",
+                                                        " slept",      " in the forest", ", but",
+                                                        " she said",   " far away"};
+        if (!history_.empty() && chance(40)) {  // a conversation goes on
+            std::vector<TokenId> prompt = history_[static_cast<size_t>(pick(static_cast<int>(history_.size())))];
+            const auto more = bundle_.tokenizer.encode(kWords[static_cast<size_t>(pick(8))], {.add_special = false});
+            prompt.insert(prompt.end(), more.begin(), more.end());
+            return prompt;
+        }
+        std::string text = kBeginnings[static_cast<size_t>(pick(4))];
+        for (int i = pick(40); i > 0; --i) text += kWords[static_cast<size_t>(pick(8))];
+        return bundle_.tokenizer.encode(text);
+    }
+
+    void ask() {
+        Request request;
+        request.prompt = random_prompt();
+        const int room = engine_.context() - static_cast<int>(request.prompt.size());
+        if (room < 2) return;
+        request.max_tokens = 1 + pick(std::min(room, 80));
+        request.ignore_end = chance(50);
+        request.sampling.temperature = chance(50) ? 0.0F : 0.8F;
+        request.sampling.seed = random_();
+        request.n = chance(10) ? 2 + pick(2) : 1;
+        request.priority = pick(3);
+        if (chance(10)) request.salt = "somebody";
+        if (chance(10)) request.logprobs = 2;
+        if (chance(3)) request.embed = Pooling::mean;
+        if (request.embed) request.n = 1;
+        if (request.embed) request.logprobs.reset();
+        if (chance(3)) request.deadline = Clock::now() + std::chrono::milliseconds(pick(2000));
+        const int number = next_++;
+        {
+            const std::lock_guard lock(mutex_);
+            for (int choice = 0; choice < request.n; ++choice) {
+                Outcome& outcome = open_[{number, choice}];
+                outcome.request = request;
+                outcome.submitted = Clock::now();
+            }
+        }
+        request.on_event = [this, number](const Event& event) { take(number, event); };
+        const auto id = engine_.submit(request);
+        if (!id) {
+            problem_ = "refused: " + id.error().message;
+            return;
+        }
+        ids_.push_back(*id);
+        if (ids_.size() > 200) ids_.pop_front();
+    }
+
+    void take(int number, const Event& event) {
+        const std::lock_guard lock(mutex_);
+        const auto found = open_.find({number, event.choice});
+        if (found == open_.end()) {
+            late_ = true;
+            return;
+        }
+        Outcome& outcome = found->second;
+        outcome.tokens.insert(outcome.tokens.end(), event.tokens.begin(), event.tokens.end());
+        if (event.finish == nullptr) return;
+        outcome.finish = *event.finish;
+        outcome.choice = event.choice;
+        done_.push_back(std::move(outcome));
+        open_.erase(found);
+    }
+
+    void cancel() {
+        if (!ids_.empty()) engine_.cancel(ids_[static_cast<size_t>(pick(static_cast<int>(ids_.size())))]);
+    }
+
+    void look_at_answers() {
+        std::vector<Outcome> done;
+        {
+            const std::lock_guard lock(mutex_);
+            done.swap(done_);
+            if (late_) problem_ = "an event came after the last one";
+            for (const auto& [key, outcome] : open_) {
+                const std::chrono::duration<double> age = Clock::now() - outcome.submitted;
+                if (age.count() > options_.stuck_after) problem_ = fmt::format("request {} is stuck", key.first);
+            }
+        }
+        for (const Outcome& outcome : done) {
+            ++answers;
+            if (outcome.finish.reason == FinishReason::cancelled) ++cancelled;
+            if (outcome.finish.reason == FinishReason::error) problem_ = outcome.finish.error;
+            if (!outcome.request.embed && pick(options_.verify_one_in) == 0) verify(outcome);
+            remember(outcome);
+        }
+    }
+
+    void remember(const Outcome& outcome) {
+        std::vector<TokenId> all = outcome.request.prompt;
+        all.insert(all.end(), outcome.tokens.begin(), outcome.tokens.end());
+        if (std::ssize(all) > engine_.context() - 60) return;
+        history_.push_back(std::move(all));
+        if (history_.size() > 50) history_.pop_front();
+    }
+
+    void verify(const Outcome& outcome) {
+        if (outcome.tokens.empty()) return;
+        std::vector<TokenId> all = outcome.request.prompt;
+        all.insert(all.end(), outcome.tokens.begin(), outcome.tokens.end() - 1);
+        device::SamplingParams params = outcome.request.sampling;
+        params.seed += static_cast<uint64_t>(outcome.choice);
+        const int first = static_cast<int>(outcome.request.prompt.size()) - 1;
+        double worst = 0;
+        const Status scored = scorer_->score(all, [&](int position, std::span<const float> logits) -> Status {
+            if (position < first) return Ok{};
+            const auto draw = static_cast<size_t>(position - first);
+            worst = std::max(worst, deviation(logits, params, draw, outcome.tokens[draw]));
+            return Ok{};
+        });
+        if (!scored) problem_ = scored.error().message;
+        ++verified;
+        largest_deviation = std::max(largest_deviation, worst);
+        if (worst > options_.tolerance)
+            problem_ =
+                fmt::format("an answer of {} tokens to {} has one that is {:.2f} from the likeliest: a wrong block?",
+                            outcome.tokens.size(), outcome.request.prompt.size(), worst);
+    }
+
+    Engine& engine_;
+    const Bundle& bundle_;
+    Options options_;
+    std::mt19937 random_;
+    std::unique_ptr<device::Backend> checker_;
+    std::unique_ptr<Scorer> scorer_;
+    std::deque<std::vector<TokenId>> history_;  // that conversations go on from
+    std::deque<RequestId> ids_;
+    int next_ = 0;
+    std::string problem_;
+
+    std::mutex mutex_;  // of what follows
+    std::map<std::pair<int, int>, Outcome> open_;
+    std::vector<Outcome> done_;
+    bool late_ = false;
+};
+
+Result<std::unique_ptr<device::Backend>> open_device(const std::string& name) {
+    if (name == "cpu") return cpu::make_backend({.threads = 0});
+#ifdef TANDEM_VULKAN
+    if (name == "vulkan") return vulkan::make_backend({});
+#endif
+    return fail("{}: choose cpu or vulkan", name);
+}
+
+Status soak(const Options& options) {
+    const Bundle bundle = TRY(open_bundle(""));
+    const auto backend = TRY(open_device(options.device));
+    // Far too small a cache for all: blocks are taken away and found again all the time.
+    const auto engine = TRY(Engine::open(
+        bundle.model, bundle.tokenizer, *backend,
+        {.context = 512, .sequences = 32, .rows = 128, .cache_tokens = 3000, .block_tokens = 16, .looks_up = true}));
+    Users users(*engine, bundle, options);
+    std::string problem;
+    std::atomic<bool> done = false;
+    const auto end =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
+    std::thread asking([&] {
+        problem = users.run(end);
+        done = true;
+    });
+    std::string wrong;
+    for (int64_t step = 0; !done; ++step) {
+        if (!engine->step()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (step % 64 == 0 && wrong.empty()) wrong = engine->audit();
+    }
+    asking.join();
+    engine->run_until_idle();
+    const EngineStats stats = engine->stats();
+    fmt::print(
+        "{}: {} answers ({} cancelled), {} verified, largest deviation {:.3f}\n"
+        "{} steps, {:.2f} ms of device and {:.3f} ms of host each; {} prompt tokens ({} cached), {} generated, "
+        "{} preemptions, {} of {} guesses right\n"
+        "memory grew by {:.1f} MB\n",
+        options.device, users.answers, users.cancelled, users.verified, users.largest_deviation, stats.steps,
+        1e3 * stats.device_seconds / static_cast<double>(stats.steps),
+        1e3 * stats.host_seconds / static_cast<double>(stats.steps), stats.prompt_tokens, stats.cached_tokens,
+        stats.generated_tokens, stats.preemptions, stats.accepted_tokens, stats.drafted_tokens, users.grown_megabytes);
+    if (!problem.empty()) return Error{problem};
+    if (wrong.empty()) wrong = engine->audit();
+    if (!wrong.empty()) return Error{wrong};
+    if (stats.running + stats.waiting > 0 || stats.cache_usage > 0) return fail("something is left over");
+    return Ok{};
+}
+
+}  // namespace
+}  // namespace tandem::engine
+
+int main(int argc, char** argv) {
+    tandem::engine::Options options;
+    CLI::App app("Many random requests at once, each answer checked");
+    app.add_option("--seconds", options.seconds, "How long to ask (600)");
+    app.add_option("--device", options.device, "cpu or vulkan (cpu)");
+    app.add_option("--seed", options.seed, "Of what is asked (1)");
+    app.add_option("--concurrent", options.concurrent, "Answers under way at once (64)");
+    app.add_option("--verify-one-in", options.verify_one_in, "Of how many answers one is checked (4)");
+    CLI11_PARSE(app, argc, argv);
+    const tandem::Status status = tandem::engine::soak(options);
+    if (!status) fmt::print(stderr, "soak: {}\n", status.error().message);
+    return status ? 0 : 1;
+}
