@@ -131,7 +131,7 @@ Result<int> bench(const BenchOptions& options) {
     return agrees(report) ? 0 : kExitFailed;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kBenchExamples =
     "MODEL is a model as for `tandem run`, or a shape that is filled with random weights in memory: gemma3-1b,\n"
     "gemma3-4b, gemma3-27b (Q4_0, the embedding Q6_K or Q8_0), gemma3-1b-q8_0.\n"
     "Examples:\n"
@@ -165,7 +165,7 @@ Command add_bench(CLI::App& parent) {
     app->add_flag("--profile", options->profile, "Show where the time of each goes, if the device can tell");
     app->add_flag("--json", options->json, "Print JSON");
     add_device_options(*app, options->device);
-    app->footer(kExamples);
+    app->footer(kBenchExamples);
     return {app, [options]() -> Result<int> {
                 std::erase(options->decode, 0);
                 std::erase(options->prompts, 0);

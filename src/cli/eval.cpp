@@ -91,7 +91,7 @@ Result<int> eval_text(const EvalOptions& options) {
     return 0;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kEvalExamples =
     "Examples:\n"
     "  tandem eval tales --tokens 2,105,77 --logits out.f32   logits after every token, vocabulary x float32 each\n"
     "  tandem eval tales --tokens @ids.txt --greedy 32        the 32 likeliest tokens that follow, one by one\n"
@@ -123,7 +123,7 @@ Command add_eval(CLI::App& parent) {
                                   ->excludes(tokens);
     app->add_flag("--json", options->json, "Print JSON: {\"ids\": [...]}, or the perplexity and what belongs to it");
     add_engine_options(*app, options->engine);
-    app->footer(kExamples);
+    app->footer(kEvalExamples);
     app->final_callback([=] {
         if (text->count() == 0 && logits->count() == 0 && greedy->count() == 0) {
             throw CLI::ValidationError("give --tokens IDS with --logits FILE or --greedy N, or --text FILE");

@@ -117,7 +117,7 @@ Result<int> inspect(const InspectOptions& options) {
     return 0;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kInspectExamples =
     "Without --metadata, --tensors or --graph: a summary, the metadata and the tensors. Only headers are read.\n"
     "MESSAGES.json is a list of messages [{\"role\": \"user\", \"content\": \"Hi\"}], or an object with \"messages\", "
     "\"tools\"\n"
@@ -153,7 +153,7 @@ Command add_inspect(CLI::App& parent) {
     app->add_flag("--no-generation-prompt", options->render.no_generation_prompt,
                   "Render without the opening of the model's answer")
         ->needs(render);
-    app->footer(kExamples);
+    app->footer(kInspectExamples);
     app->final_callback([=] {
         if (model->count() == 0 && chat_template->count() == 0) throw CLI::ValidationError("MODEL is missing");
     });

@@ -75,7 +75,7 @@ std::vector<std::string> type_names() {
     return names;
 }
 
-constexpr const char* kExamples =
+constexpr const char* kQuantizeExamples =
     "Matrices are stored in TYPE; norms and biases stay as they are. A matrix whose rows do not divide into blocks of\n"
     "TYPE, and the one that makes the logits of q4_k and q5_k, get a type with more bits.\n"
     "\n"
@@ -101,7 +101,7 @@ Command add_quantize(CLI::App& parent) {
     app->add_option("--threads", options->threads, "CPU threads; 0: one per core (0)")
         ->option_text("N")
         ->check(CLI::Range(0, 1024));
-    app->footer(kExamples);
+    app->footer(kQuantizeExamples);
     return {app, [options] { return quantize(*options); }};
 }
 

@@ -107,7 +107,7 @@ void add_setting_options(CLI::App& app, Settings& settings) {
     }
 }
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Without a PROMPT: a conversation when standard input is a terminal (/help lists its commands), else the prompt "
     "is\n"
     "read from standard input; when that is empty the model tells a story. Without a MODEL: the one inside the "
@@ -141,7 +141,7 @@ Command add_run(CLI::App& parent) {
     app->add_flag("-q,--quiet", options->quiet, "No closing line, no notices");
     app->add_flag("-v,--verbose", options->verbose, "Print the seed of each answer");
     add_engine_options(*app, options->chat.engine);
-    app->footer(kExamples);
+    app->footer(kRunExamples);
     return {app, [options] { return run(*options); }};
 }
 

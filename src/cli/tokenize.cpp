@@ -73,7 +73,7 @@ Result<int> tokenize(const TokenizeOptions& options) {
     return options.ids_given->count() > 0 ? decode(options, tokenizer) : encode(options, tokenizer);
 }
 
-constexpr const char* kExamples =
+constexpr const char* kTokenizeExamples =
     "Examples:\n"
     "  tandem tokenize tales \"Once upon a time\"         ids and pieces\n"
     "  tandem tokenize tokenizer.json --stdin < book.txt --json\n"
@@ -97,7 +97,7 @@ Command add_tokenize(CLI::App& parent) {
     app->add_flag("--special", options->show_special, "With --decode: show special tokens, which are no part of a text")
         ->needs(options->ids_given);
     app->add_flag("--json", options->json, "Print {\"ids\": [...]}, or {\"text\": \"...\"} with --decode");
-    app->footer(kExamples);
+    app->footer(kTokenizeExamples);
     app->final_callback([options] {
         const int sources = static_cast<int>(options->text_given->count() > 0) + static_cast<int>(options->from_stdin) +
                             static_cast<int>(options->ids_given->count() > 0);

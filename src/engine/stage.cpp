@@ -8,10 +8,10 @@ namespace tandem::engine {
 
 namespace {
 
-constexpr int kBlockTokens = 32;
+constexpr int kStageBlockTokens = 32;
 
 int blocks_for(int positions) {
-    return (positions + kBlockTokens - 1) / kBlockTokens;
+    return (positions + kStageBlockTokens - 1) / kStageBlockTokens;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ Status Stage::make_cache(device::Backend& backend, const StageOptions& options) 
     std::vector<int> blocks = kept;
     for (int& count : blocks) count *= options.sequences;
     cache_ = TRY(backend.make_cache(
-        {.layers = model_.program.caches, .dtype = kv_dtype_, .block_tokens = kBlockTokens, .blocks = blocks}));
+        {.layers = model_.program.caches, .dtype = kv_dtype_, .block_tokens = kStageBlockTokens, .blocks = blocks}));
 
     for (int sequence = 0; sequence < options.sequences; ++sequence) {
         for (int count : kept) {

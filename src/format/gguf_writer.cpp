@@ -13,8 +13,8 @@ namespace tandem::format {
 namespace {
 
 // The limits of llama.cpp, so that it reads what we write.
-constexpr size_t kMaxTensorName = 63;
-constexpr size_t kMaxDims = 4;
+constexpr size_t kMaxNameWritten = 63;
+constexpr size_t kMaxDimsWritten = 4;
 
 void put(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
     out.insert(out.end(), bytes.begin(), bytes.end());
@@ -146,16 +146,16 @@ Status GgufWriter::check() const {
     }
     std::set<std::string_view> names;
     for (const Tensor& tensor : tensors_) {
-        if (tensor.name.empty() || tensor.name.size() > kMaxTensorName || !is_printable(tensor.name)) {
+        if (tensor.name.empty() || tensor.name.size() > kMaxNameWritten || !is_printable(tensor.name)) {
             return fail("tensor {}: a name of {} bytes, GGUF allows 1 to {} of printable ASCII", quote(tensor.name),
-                        tensor.name.size(), kMaxTensorName);
+                        tensor.name.size(), kMaxNameWritten);
         }
         if (!names.insert(tensor.name).second) return fail("tensor {} was added twice", quote(tensor.name));
         const auto& shape = tensor.shape;
-        if (shape.empty() || shape.size() > kMaxDims ||
+        if (shape.empty() || shape.size() > kMaxDimsWritten ||
             std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim <= 0; })) {
             return fail("tensor {}: its shape ({}) must have 1 to {} dimensions of at least 1", quote(tensor.name),
-                        fmt::join(shape, ", "), kMaxDims);
+                        fmt::join(shape, ", "), kMaxDimsWritten);
         }
         TRY(tensor_bytes(tensor.name, tensor.dtype, shape));
     }

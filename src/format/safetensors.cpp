@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-constexpr size_t kMaxDims = 8;
+constexpr size_t kMaxShape = 8;
 
 Result<DType> parse_dtype_name(std::string_view dtype, std::string_view tensor) {
     if (dtype == "F32") return DType::f32;
@@ -97,7 +97,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     bool number_unsigned(number_unsigned_t value) override {
         if (!in_array_) return unexpected("a number");
         auto& values = place_ == Place::shape ? *tensor().shape : *tensor().offsets;
-        const size_t limit = place_ == Place::shape ? kMaxDims : 2;
+        const size_t limit = place_ == Place::shape ? kMaxShape : 2;
         if (values.size() == limit)
             return refuse(fmt::format("tensor {} has more than {} numbers in shape or data_offsets",
                                       quote(tensor().name), limit));

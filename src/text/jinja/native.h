@@ -28,6 +28,11 @@ struct Call {
     std::array<const Value*, kMaxParameters> param{};
 };
 
+// Whether there is an argument, and not none.
+inline bool given(const Value* argument) {
+    return argument && !argument->is(Kind::none);
+}
+
 struct Native {
     std::string_view name;
     Result<Value> (*function)(const Call& call);

@@ -14,10 +14,6 @@ namespace tandem::text::jinja {
 
 namespace {
 
-bool given(const Value* v) {
-    return v && !v->is(Kind::none);
-}
-
 // "a.b.0" as the steps from an item to a value inside of it.
 class AttributePath {
   public:
@@ -267,12 +263,12 @@ Result<Value> list(const Call& call) {
     return call.rt.list(TRY(iterate(call.rt, call.self)));
 }
 
-Result<Value> count(const Call& call) {
+Result<Value> item_count(const Call& call) {
     if (call.self.is(Kind::string)) TRY(call.rt.copy(call.self.text().size()));
     return Value::integer(TRY(length(call.self)));
 }
 
-Result<Value> items(const Call& call) {
+Result<Value> item_pairs(const Call& call) {
     if (call.self.is(Kind::undefined)) return call.rt.iterator({});
     if (!call.self.is(Kind::dict))
         return fail("can only get item pairs from a mapping, not from {}", type_name(call.self));
@@ -280,7 +276,7 @@ Result<Value> items(const Call& call) {
     return call.rt.iterator(TRY(iterate(call.rt, view)));
 }
 
-Result<Value> join(const Call& call) {
+Result<Value> joined(const Call& call) {
     Value separator = TRY(call.param[0] ? to_str(call.rt, *call.param[0]) : call.rt.string(""));
     AttributePath path = TRY(AttributePath::parse(call.rt, call.param[1]));
     TextBuilder out(call.rt);
@@ -415,19 +411,19 @@ Result<Value> rejectattr(const Call& call) {
     return choose(call, false, true);
 }
 
-constexpr auto kFilters = std::to_array<Native>({
+constexpr auto kSequenceFilters = std::to_array<Native>({
     {"attr", attr, {"name"}, 1},
     {"batch", batch, {"linecount", "fill_with"}, 1},
-    {"count", count},
+    {"count", item_count},
     {"d", default_value, {"default_value", "boolean"}},
     {"default", default_value, {"default_value", "boolean"}},
     {"dictsort", dictsort, {"case_sensitive", "by", "reverse"}},
     {"first", first},
     {"groupby", groupby, {"attribute", "default", "case_sensitive"}, 1},
-    {"items", items},
-    {"join", join, {"d", "attribute"}},
+    {"items", item_pairs},
+    {"join", joined, {"d", "attribute"}},
     {"last", last},
-    {"length", count},
+    {"length", item_count},
     {"list", list},
     {"map", map, {}, 0, true},
     {"max", max, {"case_sensitive", "attribute"}},
@@ -447,7 +443,7 @@ constexpr auto kFilters = std::to_array<Native>({
 }  // namespace
 
 const Native* find_sequence_filter(std::string_view name) {
-    return find_native(kFilters, name);
+    return find_native(kSequenceFilters, name);
 }
 
 const Native* find_filter(std::string_view name) {

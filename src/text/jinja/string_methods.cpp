@@ -10,11 +10,7 @@ namespace tandem::text::jinja {
 
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
-bool given(const Value* v) {
-    return v && !v->is(Kind::none);
-}
+constexpr size_t kNotFound = std::string_view::npos;
 
 // Searching backwards is not linear in the worst case, and counted as such.
 Status count_backward_search(const Call& call, std::string_view needle) {
@@ -133,7 +129,7 @@ Pieces split_on(std::string_view text, std::string_view separator, int64_t max) 
     Pieces pieces;
     while (max < 0 || static_cast<int64_t>(pieces.size()) < max) {
         size_t at = utf8::find(text, separator);
-        if (at == kNone) break;
+        if (at == kNotFound) break;
         pieces.push_back(text.substr(0, at));
         text.remove_prefix(at + separator.size());
     }
@@ -145,7 +141,7 @@ Pieces rsplit_on(std::string_view text, std::string_view separator, int64_t max)
     Pieces pieces;
     while (max < 0 || static_cast<int64_t>(pieces.size()) < max) {
         size_t at = text.rfind(separator);
-        if (at == kNone) break;
+        if (at == kNotFound) break;
         pieces.push_back(text.substr(at + separator.size()));
         text = text.substr(0, at);
     }
@@ -198,8 +194,8 @@ Result<Value> partition_at(const Call& call, bool last) {
     if (last) TRY(count_backward_search(call, separator));
     size_t at = last ? text.rfind(separator) : utf8::find(text, separator);
     std::string_view parts[3] = {text, "", ""};
-    if (at == kNone && last) std::swap(parts[0], parts[2]);
-    if (at != kNone) {
+    if (at == kNotFound && last) std::swap(parts[0], parts[2]);
+    if (at != kNotFound) {
         parts[0] = text.substr(0, at);
         parts[1] = separator;
         parts[2] = text.substr(at + separator.size());
@@ -248,7 +244,7 @@ Result<int64_t> search(const Call& call, bool from_right) {
     if (!w.valid) return -1;
     if (from_right) TRY(count_backward_search(call, needle));
     size_t at = from_right ? w.text.rfind(needle) : utf8::find(w.text, needle);
-    if (at == kNone) return -1;
+    if (at == kNotFound) return -1;
     return w.start + static_cast<int64_t>(utf8::length(w.text.substr(0, at)));
 }
 
@@ -272,7 +268,7 @@ Result<Value> rindex(const Call& call) {
 size_t occurrences(std::string_view text, std::string_view needle) {
     if (needle.empty()) return utf8::length(text) + 1;
     size_t n = 0;
-    for (size_t at = utf8::find(text, needle); at != kNone; at = utf8::find(text, needle, at + needle.size())) n++;
+    for (size_t at = utf8::find(text, needle); at != kNotFound; at = utf8::find(text, needle, at + needle.size())) n++;
     return n;
 }
 

@@ -80,10 +80,10 @@ Result<Value> divisibleby(const Call& call) {
 Result<Value> is_cased(const Call& call, std::string_view method) {
     return call_native(call.rt, *find_string_method(method), TRY(to_str(call.rt, call.self)), {});
 }
-Result<Value> lower(const Call& call) {
+Result<Value> is_lower(const Call& call) {
     return is_cased(call, "islower");
 }
-Result<Value> upper(const Call& call) {
+Result<Value> is_upper(const Call& call) {
     return is_cased(call, "isupper");
 }
 
@@ -136,7 +136,7 @@ constexpr auto kTests = std::to_array<Native>({
     {"iterable", iterable},
     {"le", compared<CompareOp::less_equal>, {"/b"}, 1},
     {"lessthan", compared<CompareOp::less>, {"/b"}, 1},
-    {"lower", lower},
+    {"lower", is_lower},
     {"lt", compared<CompareOp::less>, {"/b"}, 1},
     {"mapping", is_kind<Kind::dict>},
     {"ne", compared<CompareOp::not_equal>, {"/b"}, 1},
@@ -149,7 +149,7 @@ constexpr auto kTests = std::to_array<Native>({
     {"test", is_test},
     {"true", is_exactly<true>},
     {"undefined", is_kind<Kind::undefined>},
-    {"upper", upper},
+    {"upper", is_upper},
 });
 
 }  // namespace

@@ -24,17 +24,17 @@ Result<Value> string_method(const Call& call, std::string_view name, const Value
     return call_method(call.rt, method, Arguments{});
 }
 
-Result<Value> upper(const Call& call) {
+Result<Value> to_upper(const Call& call) {
     return string_method(call, "upper", TRY(soft_str(call.rt, call.self)));
 }
-Result<Value> lower(const Call& call) {
+Result<Value> to_lower(const Call& call) {
     return string_method(call, "lower", TRY(soft_str(call.rt, call.self)));
 }
-Result<Value> capitalize(const Call& call) {
+Result<Value> capitalized(const Call& call) {
     return string_method(call, "capitalize", TRY(soft_str(call.rt, call.self)));
 }
 
-Result<Value> title(const Call& call) {
+Result<Value> titled(const Call& call) {
     Value text = TRY(soft_str(call.rt, call.self));
     constexpr std::u32string_view kWordStarts = U"-({[<";
     TRY(call.rt.room(text.text().size()));
@@ -57,14 +57,14 @@ Result<Value> trim(const Call& call) {
     return call_method(call.rt, method, args);
 }
 
-Result<Value> center(const Call& call) {
+Result<Value> centered(const Call& call) {
     MethodObject method(TRY(soft_str(call.rt, call.self)), find_string_method("center"));
     Arguments args;
     args.positional.push_back(call.param[0] ? *call.param[0] : Value::integer(80));
     return call_method(call.rt, method, args);
 }
 
-Result<Value> replace(const Call& call) {
+Result<Value> replaced(const Call& call) {
     MethodObject method(TRY(to_str(call.rt, call.self)), find_string_method("replace"));
     Arguments args;
     args.positional.push_back(TRY(to_str(call.rt, *call.param[0])));
@@ -325,10 +325,10 @@ Result<Value> round(const Call& call) {
     return round_integer(call.self.as_integer(), places < -100 ? 100 : -places);
 }
 
-constexpr auto kFilters = std::to_array<Native>({
+constexpr auto kTextFilters = std::to_array<Native>({
     {"abs", absolute},
-    {"capitalize", capitalize},
-    {"center", center, {"width"}},
+    {"capitalize", capitalized},
+    {"center", centered, {"width"}},
     {"e", escape},
     {"escape", escape},
     {"float", real, {"default"}},
@@ -336,16 +336,16 @@ constexpr auto kFilters = std::to_array<Native>({
     {"format", format, {}, 0, true},
     {"indent", indent, {"width", "first", "blank"}},
     {"int", integer, {"default", "base"}},
-    {"lower", lower},
-    {"replace", replace, {"old", "new", "count"}, 2},
+    {"lower", to_lower},
+    {"replace", replaced, {"old", "new", "count"}, 2},
     {"round", round, {"precision", "method"}},
     {"safe", safe},
     {"string", string},
-    {"title", title},
+    {"title", titled},
     {"tojson", tojson, {"ensure_ascii", "indent", "separators", "sort_keys"}},
     {"trim", trim, {"chars"}},
     {"truncate", truncate, {"length", "killwords", "end", "leeway"}},
-    {"upper", upper},
+    {"upper", to_upper},
     {"urlencode", urlencode},
     {"wordcount", wordcount},
 });
@@ -353,7 +353,7 @@ constexpr auto kFilters = std::to_array<Native>({
 }  // namespace
 
 const Native* find_text_filter(std::string_view name) {
-    return find_native(kFilters, name);
+    return find_native(kTextFilters, name);
 }
 
 }  // namespace tandem::text::jinja

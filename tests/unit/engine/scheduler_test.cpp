@@ -9,7 +9,7 @@
 namespace tandem::engine {
 namespace {
 
-constexpr int kBlockTokens = 4;
+constexpr int kSchedulerBlockTokens = 4;
 
 // A cache that remembers for every slot which beginning of a text its keys and values were computed from. A beginning
 // is a number, the same for the same salt and tokens: nothing here knows how KvBlocks finds what it shares.
@@ -17,15 +17,15 @@ class ModelCache {
   public:
     explicit ModelCache(const std::vector<KvBlocks::Group>& groups) : groups_(groups) {
         for (const KvBlocks::Group& group : groups)
-            slots_.emplace_back(static_cast<size_t>(group.blocks * kBlockTokens), -1);
+            slots_.emplace_back(static_cast<size_t>(group.blocks * kSchedulerBlockTokens), -1);
     }
 
     void copy(std::span<const BlockCopy> copies) {
         const auto before = slots_;  // copies may be made in any order
         for (const BlockCopy& copy : copies) {
-            for (int i = 0; i < kBlockTokens; ++i)
+            for (int i = 0; i < kSchedulerBlockTokens; ++i)
                 slot(copy.group, copy.to, i) =
-                    before[static_cast<size_t>(copy.group)][static_cast<size_t>(copy.from * kBlockTokens + i)];
+                    before[static_cast<size_t>(copy.group)][static_cast<size_t>(copy.from * kSchedulerBlockTokens + i)];
         }
     }
 
@@ -59,11 +59,12 @@ class ModelCache {
         return numbers_.emplace(std::pair(parent, token), static_cast<int>(numbers_.size())).first->second;
     }
     int& slot(int group, int32_t block, int offset) {
-        return slots_[static_cast<size_t>(group)][static_cast<size_t>(block * kBlockTokens + offset)];
+        return slots_[static_cast<size_t>(group)][static_cast<size_t>(block * kSchedulerBlockTokens + offset)];
     }
     int& at(const Sequence& sequence, int group, int position) {
         const auto& blocks = sequence.blocks.groups[static_cast<size_t>(group)].blocks;
-        return slot(group, blocks[static_cast<size_t>(position / kBlockTokens)], position % kBlockTokens);
+        return slot(group, blocks[static_cast<size_t>(position / kSchedulerBlockTokens)],
+                    position % kSchedulerBlockTokens);
     }
 
     std::vector<KvBlocks::Group> groups_;
@@ -81,7 +82,7 @@ struct Job : Sequence {
 class Simulation {
   public:
     explicit Simulation(uint32_t seed, const std::vector<KvBlocks::Group>& groups)
-        : random_(seed), blocks_(kBlockTokens, groups), cache_(groups) {}
+        : random_(seed), blocks_(kSchedulerBlockTokens, groups), cache_(groups) {}
 
     void run(int steps) {
         for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
@@ -301,7 +302,7 @@ std::unique_ptr<Job> job(int length, int priority = 0) {
 }
 
 TEST(Scheduler, DrawsFirstAndFillsTheStepWithPrompts) {
-    KvBlocks blocks(kBlockTokens, {{.window = 0, .blocks = 64}});
+    KvBlocks blocks(kSchedulerBlockTokens, {{.window = 0, .blocks = 64}});
     Scheduler scheduler({.rows = 10, .outputs = 4, .sequences = 4}, blocks);
     const auto first = job(1);
     const auto second = job(25);
@@ -332,7 +333,7 @@ TEST(Scheduler, DrawsFirstAndFillsTheStepWithPrompts) {
 }
 
 TEST(Scheduler, MoreImportantRequestsGoFirstButNotForEver) {
-    KvBlocks blocks(kBlockTokens, {{.window = 0, .blocks = 64}});
+    KvBlocks blocks(kSchedulerBlockTokens, {{.window = 0, .blocks = 64}});
     Scheduler scheduler({.rows = 8, .outputs = 2, .sequences = 1}, blocks);
     const auto humble = job(2, 0);
     scheduler.add(*humble);
@@ -357,7 +358,7 @@ TEST(Scheduler, MoreImportantRequestsGoFirstButNotForEver) {
 }
 
 TEST(Scheduler, TheYoungestLosesItsBlocksAndIsComputedAgain) {
-    KvBlocks blocks(kBlockTokens, {{.window = 0, .blocks = 6}});
+    KvBlocks blocks(kSchedulerBlockTokens, {{.window = 0, .blocks = 6}});
     Scheduler scheduler({.rows = 16, .outputs = 4, .sequences = 2}, blocks);
     const auto older = job(8);
     const auto younger = job(4);
@@ -384,7 +385,7 @@ TEST(Scheduler, TheYoungestLosesItsBlocksAndIsComputedAgain) {
 }
 
 TEST(Scheduler, KnowsWhoseDeadlineHasCome) {
-    KvBlocks blocks(kBlockTokens, {{.window = 0, .blocks = 6}});
+    KvBlocks blocks(kSchedulerBlockTokens, {{.window = 0, .blocks = 6}});
     Scheduler scheduler({.rows = 16, .outputs = 4, .sequences = 2}, blocks);
     const TimePoint start{};
     const auto patient = job(2);
