@@ -40,6 +40,7 @@ std::string selector_of(const DeviceOptions& options) {
 Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
     return vulkan::make_backend({.device = selector_of(options),
                                  .allow_software = !options.strict,
+                                 .exact = options.exact,
                                  .pipeline_cache = cache_directory(),
                                  .tuning = tuning_directory()});
 }
@@ -93,6 +94,8 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
         ->option_text("N")
         ->check(CLI::Range(0, kMaxThreads));
     app.add_flag("--strict", options.strict, "Fail rather than run on the CPU when it was not asked for");
+    app.add_flag("--exact", options.exact,
+                 "Compute every op by itself in f32: slow, for comparisons (vulkan; cpu:reference always does)");
 }
 
 Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options) {
@@ -100,6 +103,8 @@ Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& option
         return fail("--strict needs --device: without one the CPU runs the model; --device cpu says that it is meant");
     }
     if (options.device.empty() || options.device == "cpu") {
+        // multiplies quantised weights with int8 activations
+        if (options.exact) return fail("--exact is for --device vulkan; on the CPU, --device cpu:reference is exact");
         return cpu::make_backend({.threads = options.threads});
     }
     if (options.device == "cpu:reference") {
@@ -120,6 +125,7 @@ Result<device::Rates> measure_rates(const DeviceOptions& options) {
 
 Result<std::string> tune(const DeviceOptions& options, device::Backend& backend, const TuneSteps& steps) {
     if (!is_vulkan(options.device)) return fail("--tune needs --device vulkan: other devices have nothing to tune");
+    if (options.exact) return fail("--tune with --exact: what is tuned are the kernels that --exact does without");
     return tune_vulkan(backend, steps);
 }
 

@@ -20,9 +20,10 @@ struct DeviceOptions {
     std::string device;  // empty: what suits this machine best
     int threads = 0;     // of the CPU; 0: one per core
     bool strict = false;
+    bool exact = false;  // every op by itself in f32
 };
 
-// Adds --device, --threads and --strict.
+// Adds --device, --threads, --strict and --exact.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options);

@@ -133,6 +133,10 @@ class Run(harness.Case):
         self.assertIn("--device cpu", self.fails("run", "tales", "hello", "--strict"))
         self.ok("run", "tales", "hello", "-n", 1, "--strict", "--device", "cpu")
 
+    def test_exact_says_where_it_is(self):
+        self.assertIn("cpu:reference", self.fails("run", "tales", "hello", "--exact"))
+        self.ok("run", "tales", "hello", "-n", 1, "--exact", "--device", "cpu:reference")
+
     def test_a_reader_that_leaves_is_no_error(self):
         done = subprocess.run(["bash", "-c", '"$0" inspect tales --json 2>&1 | head -c 100 >/dev/null; '
                                '"$0" run "tell me a story" -n 200 -q 2>&1 | head -c 1', harness.BINARY],
