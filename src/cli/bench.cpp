@@ -4,7 +4,7 @@
 
 #include "cli/bench_report.h"
 #include "cli/command.h"
-#include "cli/device_option.h"
+#include "cli/engine_options.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
 #include "engine/agreement.h"
@@ -28,6 +28,7 @@ struct BenchOptions {
     bool tune = false;
     bool engine = false;
     bool json = false;
+    std::string kv;
     DeviceOptions device;
 };
 
@@ -82,7 +83,7 @@ Status measure(const BenchOptions& options, const Subject& subject, device::Back
     const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend,
                                                        {.repetitions = options.repetitions,
                                                         .chunk = options.chunk,
-                                                        .kv_dtype = {},
+                                                        .kv_dtype = kv_dtype_of(options.kv),
                                                         .profile = options.profile,
                                                         .engine = options.engine}));
     report.load_s = upload.seconds();
@@ -99,15 +100,18 @@ Status measure(const BenchOptions& options, const Subject& subject, device::Back
 
     note("comparing logits with the CPU's");
     const auto cpu = TRY(cpu::make_backend({.threads = options.device.threads}));
-    report.agreement = TRY(engine::check_agreement(
-        subject.model, backend, *cpu,
-        {.decode = options.decode, .prompts = options.prompts, .chunk = options.chunk, .kv_dtype = {}}));
+    report.agreement = TRY(engine::check_agreement(subject.model, backend, *cpu,
+                                                   {.decode = options.decode,
+                                                    .prompts = options.prompts,
+                                                    .chunk = options.chunk,
+                                                    .kv_dtype = kv_dtype_of(options.kv)}));
     return Ok{};
 }
 
 Status tune_device(const BenchOptions& options, const Subject& subject, device::Backend& backend) {
     const auto benchmark = TRY(engine::Benchmark::open(
-        subject.model, backend, {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = {}}));
+        subject.model, backend,
+        {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = kv_dtype_of(options.kv)}));
     const auto seconds = [](const Result<engine::BenchmarkRow>& row) -> Result<double> {
         if (!row) return row.error();
         return row->seconds.median;
@@ -164,6 +168,7 @@ Command add_bench(CLI::App& parent) {
     app->add_flag("--engine", options->engine, "Measure through the engine as it serves requests, not bare steps");
     app->add_flag("--profile", options->profile, "Show where the time of each goes, if the device can tell");
     app->add_flag("--json", options->json, "Print JSON");
+    add_kv_option(*app, options->kv);
     add_device_options(*app, options->device);
     app->footer(kBenchExamples);
     return {app, [options]() -> Result<int> {

@@ -8,11 +8,17 @@ namespace {
 
 constexpr int kMaxContext = 2'000'000'000;  // what can be counted; memory ends long before
 
-std::optional<DType> kv_dtype(const EngineChoice& options) {
-    return options.kv.empty() ? std::nullopt : std::optional<DType>(parse_dtype(options.kv));
+}  // namespace
+
+void add_kv_option(CLI::App& app, std::string& kv) {
+    constexpr const char* kHelp =
+        "Type of the key-value cache: f16, f32, or q8_0, which takes half of f16 (f16, for a model in f32 f32)";
+    app.add_option("--kv", kv, kHelp)->option_text("TYPE")->check(CLI::IsMember({"f16", "f32", "q8_0"}));
 }
 
-}  // namespace
+std::optional<DType> kv_dtype_of(const std::string& kv) {
+    return kv.empty() ? std::nullopt : parse_dtype(kv);
+}
 
 void add_engine_options(CLI::App& app, EngineChoice& options) {
     add_device_options(app, options.device);
@@ -20,21 +26,19 @@ void add_engine_options(CLI::App& app, EngineChoice& options) {
                    "Tokens the model can look back on; 0: what it was trained for, at most 8192 (0)")
         ->option_text("N")
         ->check(CLI::Range(0, kMaxContext));
-    app.add_option("--kv", options.kv, "Type of the key-value cache, f16 or f32 (f16, for a model in f32 f32)")
-        ->option_text("TYPE")
-        ->check(CLI::IsMember({"f16", "f32"}));
+    add_kv_option(app, options.kv);
 }
 
 Result<std::unique_ptr<engine::Engine>> open_engine(const models::Model& model,
                                                     std::optional<text::Tokenizer> tokenizer, device::Backend& backend,
                                                     const EngineChoice& options) {
     return engine::Engine::open(model, std::move(tokenizer), backend,
-                                {.context = options.context, .sequences = 1, .kv_dtype = kv_dtype(options)});
+                                {.context = options.context, .sequences = 1, .kv_dtype = kv_dtype_of(options.kv)});
 }
 
 Result<std::unique_ptr<engine::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
                                                     const EngineChoice& options) {
-    return engine::Scorer::open(model, backend, {.context = options.context, .kv_dtype = kv_dtype(options)});
+    return engine::Scorer::open(model, backend, {.context = options.context, .kv_dtype = kv_dtype_of(options.kv)});
 }
 
 }  // namespace tandem::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -16,6 +17,10 @@ struct EngineChoice {
     int context = 0;
     std::string kv;
 };
+
+// --kv, the type of the key-value cache; none: what suits the model.
+void add_kv_option(CLI::App& app, std::string& kv);
+std::optional<DType> kv_dtype_of(const std::string& kv);
 
 // Adds --context and --kv to the options of add_device_options().
 void add_engine_options(CLI::App& app, EngineChoice& options);

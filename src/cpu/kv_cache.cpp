@@ -7,10 +7,9 @@
 namespace tandem::cpu {
 
 Result<std::shared_ptr<PagedCache>> PagedCache::create(device::CacheShape shape) {
-    CHECK(shape.dtype == DType::f32 || shape.dtype == DType::f16, "a cache on the CPU is f32 or f16");
-    CHECK(shape.block_tokens > 0);
+    TRY(shape.check());
     Buffer buffer = TRY(Buffer::allocate(shape.size_bytes(), "the key-value cache",
-                                         "choose a shorter context, fewer sequences or an f16 cache"));
+                                         "choose a shorter context, fewer sequences or a cache of f16 or q8_0"));
     std::vector<Place> places;
     size_t end = 0;
     for (const graph::CacheLayer& layer : shape.layers) {

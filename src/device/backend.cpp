@@ -12,6 +12,20 @@ uint64_t CacheShape::size_bytes() const {
     return bytes;
 }
 
+Status CacheShape::check() const {
+    CHECK(block_tokens > 0);
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::q8_0)
+        return fail("a key-value cache of {} is not supported: choose f16, f32 or q8_0", name(dtype));
+    for (const graph::CacheLayer& layer : layers) {
+        if (layer.head_dim % info(dtype).block != 0)
+            return fail(
+                "a key-value cache of {} needs heads of a multiple of {} elements, but this model's have {}: "
+                "choose f16",
+                name(dtype), info(dtype).block, layer.head_dim);
+    }
+    return Ok{};
+}
+
 Status run(Executable& executable, const Batch& batch) {
     TRY(executable.submit(batch));
     return executable.wait();

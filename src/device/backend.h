@@ -33,11 +33,13 @@ struct Description {
 
 struct CacheShape {
     std::vector<graph::CacheLayer> layers;
-    DType dtype = DType::f16;  // f32 or f16
+    DType dtype = DType::f16;  // f32, f16, or q8_0: int8 with a scale for each 32 elements of a head
     int block_tokens = 32;
     std::vector<int> blocks;  // per cache group
 
     uint64_t size_bytes() const;
+    // Whether there can be such a cache; a model's heads may not suit its type.
+    Status check() const;
 };
 
 // The keys and values of all layers, in the device's own layout. Several Executables may share one.

@@ -9,9 +9,9 @@ namespace tandem::vulkan {
 
 Result<std::shared_ptr<DeviceCache>> DeviceCache::create(Queue& queue, device::CacheShape shape,
                                                          std::shared_ptr<const void> keeper) {
-    if (shape.dtype != DType::f16 && shape.dtype != DType::f32) {
-        return fail("a cache of {} is not supported on Vulkan: take f16 or f32", name(shape.dtype));
-    }
+    TRY(shape.check());
+    if (shape.dtype == DType::q8_0 && shape.block_tokens % 8 != 0)  // or loads of 16 bytes would not be aligned
+        return fail("a cache of q8_0 on Vulkan needs blocks of a multiple of 8 tokens, not {}", shape.block_tokens);
     std::shared_ptr<DeviceCache> cache(new DeviceCache(queue, std::move(shape), std::move(keeper)));
     for (const graph::CacheLayer& layer : cache->shape().layers) {
         const auto tokens = static_cast<uint64_t>(cache->shape().blocks[static_cast<size_t>(layer.group)]) *

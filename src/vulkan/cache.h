@@ -1,4 +1,5 @@
-// DeviceCache: the keys and values of every layer in device memory, [layer][block][kv_head][token][head_dim].
+// DeviceCache: the keys and values of every layer in device memory, [layer][block][kv_head][token][head_dim]. In a
+// cache of q8_0 the elements of a block's kv head are followed by their scales, f16 [token][head_dim / 32].
 #pragma once
 
 #include <memory>

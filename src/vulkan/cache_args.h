@@ -21,9 +21,9 @@ inline CacheShapeParams cache_shape(const Args& args, int layer) {
     return cache_shape(*args.cache, args.step, layer);
 }
 
-// Specialization constant 0 of the kernels that touch the cache.
-inline uint32_t cache_is_f16(const Args& args) {
-    return args.cache->shape().dtype == DType::f16 ? 1 : 0;
+// Specialization constant 0 of the kernels that touch the cache: the CACHE_ constants of kernels/step.glsl.
+inline uint32_t cache_type(const DeviceCache& cache) {
+    return cache.shape().dtype == DType::q8_0 ? 2 : cache.shape().dtype == DType::f16 ? 1 : 0;
 }
 
 }  // namespace tandem::vulkan

@@ -1,5 +1,6 @@
 """--device vulkan through the program: which device is taken, and what it says where there is none."""
 
+import array
 import glob
 import unittest
 
@@ -35,6 +36,26 @@ class Vulkan(harness.Case):
 
     def test_greedy_text_is_that_of_the_cpu(self):
         ask = ["run", "tales", "Count to 15.", "--temperature", 0, "-n", 24, "--quiet"]
+        expected = self.ok(*ask)
+        self.assertTrue(expected.startswith("1, 2, 3"), expected)
+        self.assertEqual(self.ok(*ask, "--device", "vulkan"), expected)
+
+    def test_exact_logits_are_those_of_the_reference(self):
+        def logits(*args):
+            self.ok("eval", "tales", "--tokens", "2,40,41,42,43", "--logits", self.path("logits"), "--kv", "f32", *args)
+            with open(self.path("logits"), "rb") as file:
+                return array.array("f", file.read())
+
+        def difference(a, b):
+            return max(abs(x - y) for x, y in zip(a, b)) / max(abs(x) for x in b)
+
+        expected = logits("--device", "cpu:reference")
+        self.assertLess(difference(logits("--device", "vulkan", "--exact"), expected), 1e-4)
+        # int8 and f16 activations are not exact, so that this would see them
+        self.assertGreater(difference(logits("--device", "vulkan"), expected), 1e-4)
+
+    def test_greedy_text_with_a_cache_of_int8_is_that_of_the_cpu(self):
+        ask = ["run", "tales", "Count to 15.", "--temperature", 0, "-n", 24, "--quiet", "--kv", "q8_0"]
         expected = self.ok(*ask)
         self.assertTrue(expected.startswith("1, 2, 3"), expected)
         self.assertEqual(self.ok(*ask, "--device", "vulkan"), expected)

@@ -248,6 +248,38 @@ TEST(Attention, HeadSizesThatNoVectorDivides) {
     }
 }
 
+// A block of 32 numbers of at most 1 has steps of d = 1/127, so each is off by d/2, and by 2^-11 more where the scale,
+// an f16, came out too small for the largest. A mean of values is off by no more. A score is off by head_dim
+// independent errors of deviation d / sqrt(12), times q with an rms of 1 / sqrt(3), times scale = 1 / sqrt(head_dim): d
+// / 6. With 8 deviations, and a change of the mean by at most twice that:
+TEST(Attention, AnInt8CacheIsAsCloseToTheDefinitionAsItsSteps) {
+    constexpr double kStep = 1.0 / 127.0;
+    const Tolerance close{.absolute = kStep / 2 + 0x1p-11 + 2 * 8 * kStep / 6};
+    for (int head_dim : {32, 64, 96, 128, 256}) {
+        SCOPED_TRACE(head_dim);
+        const AttentionCase c{.op = attention(4, 2, head_dim),
+                              .sequences = {{.past = 60, .rows = 1}, {.past = 3, .rows = 20}, {.past = 0, .rows = 1}},
+                              .cache = DType::q8_0,
+                              .block_tokens = 8};
+        const std::vector<SequenceData> data = make_data(c);
+        const std::vector<float> expected = by_definition(c, data);
+        for (const Device& device : devices()) {
+            SCOPED_TRACE(device.name);
+            expect_close(run_attention(device.use(), c, data), expected, expected, close);
+        }
+        expect_same(c);
+    }
+}
+
+TEST(Attention, AnInt8CacheIsRefusedForHeadsThatItsBlocksDoNotDivide) {
+    for (const Device& device : devices()) {
+        const auto refused = device.use().make_cache(
+            {.layers = {{2, 48, 0, 0}}, .dtype = DType::q8_0, .block_tokens = 8, .blocks = {4}});
+        ASSERT_FALSE(refused) << device.name;
+        EXPECT_NE(refused.error().message.find("multiple of 32 elements, but this model's have 48"), std::string::npos);
+    }
+}
+
 TEST(Attention, WindowEdges) {
     for (int window : {1, 2, 7, 8, 9, 16, 17}) {
         AttentionCase c{.op = attention(4, 2, 32),
@@ -260,7 +292,7 @@ TEST(Attention, WindowEdges) {
 }
 
 TEST(Attention, MixedSequencesInOneBatch) {
-    for (DType cache : {DType::f32, DType::f16}) {
+    for (DType cache : {DType::f32, DType::f16, DType::q8_0}) {
         AttentionCase c{.op = attention(8, 4, 64),
                         .sequences = {{.past = 70, .rows = 1},
                                       {.past = 0, .rows = 19},
@@ -278,7 +310,7 @@ TEST(Attention, MixedSequencesInOneBatch) {
 }
 
 TEST(Attention, LongContextsAreSplitWithoutChangingTheResult) {
-    for (DType cache : {DType::f32, DType::f16}) {
+    for (DType cache : {DType::f32, DType::f16, DType::q8_0}) {
         for (int past : {511, 1000, 1501}) {
             AttentionCase c{.op = attention(2, 1, 64),
                             .sequences = {{.past = past, .rows = 1}},

@@ -44,7 +44,7 @@ float largest_of(float value, uint lane) {
 float score(uint sequence, uint position, uint kv_head) {
     const uint element = cache_element(p.shape, sequence, position, kv_head);
     float sum = 0.0;
-    for (uint i = 0u; i < p.shape.head_dim; ++i) sum += query[i] * cache_read(p.cache_k, element + i);
+    for (uint i = 0u; i < p.shape.head_dim; ++i) sum += query[i] * cache_read(p.shape, p.cache_k, element + i);
     sum *= p.scale;
     return p.softcap == 0.0 ? sum : p.softcap * safe_tanh(sum / p.softcap);
 }
@@ -82,7 +82,7 @@ void main() {
             sum += w;
             const uint element = cache_element(p.shape, sequence, tile + t, kv_head);
             [[unroll]] for (uint i = 0u; i < MAX_PER_LANE; ++i) {
-                if (lane + i * TILE < head_dim) y[i] += w * cache_read(p.cache_v, element + lane + i * TILE);
+                if (lane + i * TILE < head_dim) y[i] += w * cache_read(p.shape, p.cache_v, element + lane + i * TILE);
             }
         }
         largest = grown;

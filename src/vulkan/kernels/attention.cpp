@@ -20,7 +20,7 @@ Status record(Recorder& rec, const op::Attention& op, const Args& args) {
         return fail("attention heads of {}: at most {} are supported", op.head_dim, kMaxHeadDim);
     const DeviceCache::Layer& layer = args.cache->layer(op.cache);
     return rec.dispatch(
-        {.pipeline = {.kernel = "attention", .constants = {cache_is_f16(args)}},
+        {.pipeline = {.kernel = "attention", .constants = {cache_type(*args.cache)}},
          .push = Params{args.in[0].address, args.step.header, args.step.positions, args.step.sequence_of_row,
                         layer.keys.address, layer.values.address, args.out.address, cache_shape(args, op.cache),
                         static_cast<uint32_t>(op.heads), static_cast<uint32_t>(op.window), op.scale, op.softcap},

@@ -1,4 +1,4 @@
-// Attention over a cache of f16: q as kernels/heads.h leaves it in, Activations for the next product out.
+// Attention over a cache of f16 or q8_0: q as kernels/heads.h leaves it in, Activations for the next product out.
 #pragma once
 
 #include "graph/ops.h"
@@ -23,8 +23,8 @@ struct AttentionCall {
     bool one_row_each = false;  // every sequence of the step has a single row
 };
 
-// Heads of 32, 64, ... 256 elements, at most eight to a kv head, in a cache of f16; all else is for the op's own
-// kernel.
+// Heads of 32, 64, ... 256 elements, at most eight to a kv head, in a cache of f16 or q8_0; all else is for the
+// op's own kernel.
 bool attention_supported(const op::Attention& op, const DeviceCache& cache);
 // Enough for so many rows or fewer.
 uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows);

@@ -108,7 +108,7 @@ uvec4 load_chunk(uint64_t base, Share share, uint position, uint i) {
     const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
     // what lies past the ends may never have been written
     const uint at = clamp(position, share.first, share.end - 1u);
-    return Uint4s(base).at[cache_element(shape, share.sequence, at, kv_head) / 8u + i];
+    return cache_chunk(shape, base, cache_element(shape, share.sequence, at, kv_head) + 8u * i);
 }
 
 void load_keys(Share share, uint tile) {
@@ -139,7 +139,7 @@ void score_tile(Share share, uint tile, uint slot) {
     float s[GROUP];
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) s[g] = 0.0;
     [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
-        const vec4 key_low = low_half(keys[i]), key_high = high_half(keys[i]);
+        const vec4 key_low = chunk_low(keys[i]), key_high = chunk_high(keys[i]);
         [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
             const uint at = g * QUADS + 2u * (4u * i + lane % 4u);
             s[g] += dot(key_low, query[at]) + dot(key_high, query[at + 1u]);
@@ -172,7 +172,7 @@ void add_tile(uint slot) {
     [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
         const uint t = team * TEAM_TILE + i;
         if (t < TILE) {
-            const vec4 value_low = low_half(values[i]), value_high = high_half(values[i]);
+            const vec4 value_low = chunk_low(values[i]), value_high = chunk_high(values[i]);
             [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
                 const float weight = exp(scores[slot][g][t] - largest[g]);
                 sum[g] += weight;

@@ -103,9 +103,10 @@ Status record_tiles(Recorder& recorder, const PrefillTile& tile, const Capabilit
         matrix ? std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup) : kPreferredWarp;
     return recorder.dispatch(
         {.pipeline = {.kernel = matrix ? "attention_prefill.khr" : "attention_prefill.scalar",
-                      .constants = {1, tile.rows / kFragment * warp, warp, kFragment, kFragment, kFragment,
-                                    shape.kv_heads, heads / shape.kv_heads, shape.head_dim, shape.block_tokens,
-                                    tile.rows, tile.positions, static_cast<uint32_t>(call.format), matrix ? 0U : 1U},
+                      .constants = {cache_type(call.cache), tile.rows / kFragment * warp, warp, kFragment, kFragment,
+                                    kFragment, shape.kv_heads, heads / shape.kv_heads, shape.head_dim,
+                                    shape.block_tokens, tile.rows, tile.positions, static_cast<uint32_t>(call.format),
+                                    matrix ? 0U : 1U},
                       .subgroup = matrix ? warp : 0},
          .push = PrefillParams{call.q, call.step.header, call.step.row_tiles, shape.blocks, layer.keys.address,
                                layer.values.address, call.y, shape.stride, call.rows,
@@ -127,9 +128,9 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Atte
     CHECK(split.splits == 1 || uint64_t{split.slots} * shape.kv_heads * sizeof(uint32_t) <= kCounterBytes);
     return recorder.dispatch(
         {.pipeline = {.kernel = "attention_decode",
-                      .constants = {1, tuning.lanes, shape.kv_heads, heads / shape.kv_heads, shape.head_dim,
-                                    shape.block_tokens, split.splits, static_cast<uint32_t>(call.format),
-                                    listed ? 1U : 0U}},
+                      .constants = {cache_type(call.cache), tuning.lanes, shape.kv_heads, heads / shape.kv_heads,
+                                    shape.head_dim, shape.block_tokens, split.splits,
+                                    static_cast<uint32_t>(call.format), listed ? 1U : 0U}},
          .push =
              DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
                           call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address, call.scratch,
@@ -143,7 +144,7 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Atte
 }  // namespace
 
 bool attention_supported(const op::Attention& op, const DeviceCache& cache) {
-    return cache.shape().dtype == DType::f16 && op.head_dim % 32 == 0 && op.head_dim <= kMaxHeadDim &&
+    return cache.shape().dtype != DType::f32 && op.head_dim % 32 == 0 && op.head_dim <= kMaxHeadDim &&
            op.heads <= kMaxGroup * op.kv_heads;
 }
 

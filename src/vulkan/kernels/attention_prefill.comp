@@ -100,14 +100,21 @@ void load_positions(uint64_t base, uint begin) {
         const uint at = i * LANES + lane;
         // what lies past the last position may never have been written
         const uint position = min(begin + at / CHUNKS, last);
-        staged[i] = Uint4s(base).at[cache_element(shape, tile.sequence, position, head / GROUP) / 8u + at % CHUNKS];
+        staged[i] = cache_chunk(shape, base, cache_element(shape, tile.sequence, position, head / GROUP) + at % CHUNKS * 8u);
     }
+}
+
+// What was loaded, as f16.
+uvec4 as_halves(uvec4 chunk) {
+    if (CACHE_TYPE == CACHE_F16) return chunk;
+    const vec4 low = chunk_low(chunk), high = chunk_high(chunk);
+    return uvec4(packHalf2x16(low.xy), packHalf2x16(low.zw), packHalf2x16(high.xy), packHalf2x16(high.zw));
 }
 
 void store_positions(uint to) {
     UNROLL for (uint i = 0u; i < LOADS; ++i) {
         const uint at = i * LANES + lane;
-        if (at < POSITIONS * CHUNKS) memory[to + at / CHUNKS * STRIDE + at % CHUNKS] = staged[i];
+        if (at < POSITIONS * CHUNKS) memory[to + at / CHUNKS * STRIDE + at % CHUNKS] = as_halves(staged[i]);
     }
 }
 

@@ -3,6 +3,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #include "common.glsl"
 #include "rope.glsl"
 #include "step.glsl"
@@ -35,6 +36,7 @@ layout(push_constant, scalar) uniform Params {
 } p;
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) writeonly buffer HalfQuads { uvec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer UintsOut { uint at[]; };
 
 const uint QUADS = HEAD_DIM / 4u;
 const uint TURNED = INTERLEAVED ? 1u : PAIRS;  // from an element to the other of its pair
@@ -66,6 +68,18 @@ bool is_first(uint element) { return INTERLEAVED ? element % 2u == 0u : element 
 
 void put(uint64_t base, uint element, vec4 x) {
     HalfQuads(base).at[element / 4u] = uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
+}
+
+// Eight lanes that follow one another hold the 32 elements of a scale.
+void put_q8(uint64_t base, CacheShape shape, uint element, vec4 x) {
+    const vec4 magnitude = abs(x);
+    float largest = max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
+    [[unroll]] for (uint lanes = 1u; lanes < 8u; lanes *= 2u) {
+        largest = max(largest, subgroupShuffleXor(largest, lanes));
+    }
+    const float scale = q8_scale_of(largest);
+    UintsOut(base).at[q8_byte(shape, element) / 4u] = q8_pack(x, scale);
+    if (element % 32u == 0u) HalvesOut(base).at[q8_scale(shape, element)] = float16_t(scale);
 }
 
 void main() {
@@ -106,5 +120,10 @@ void main() {
     const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
     const uint kv_head = (head - HEADS) % KV_HEADS;
     const uint element = cache_element(shape, uint(Ints(p.sequence_of_row).at[row]), uint(position), kv_head);
-    put(is_value ? p.cache_v : p.cache_k, element + 4u * quad, x);
+    const uint64_t to = is_value ? p.cache_v : p.cache_k;
+    if (CACHE_TYPE == CACHE_Q8) {
+        put_q8(to, shape, element + 4u * quad, x);
+    } else {
+        put(to, element + 4u * quad, x);
+    }
 }

@@ -15,7 +15,7 @@ struct Params {
 }  // namespace
 
 bool heads_supported(const DeviceCache& cache, int layer) {
-    return cache.shape().dtype == DType::f16 && cache.layer_shape(layer).head_dim % 4 == 0;
+    return cache.shape().dtype != DType::f32 && cache.layer_shape(layer).head_dim % 4 == 0;
 }
 
 // One workgroup per head and row: of a single row, all heads are under way at once.
@@ -30,8 +30,8 @@ Status record_heads(Recorder& recorder, const Capabilities& capabilities, const 
     const uint64_t row_bytes = uint64_t{call.rows} * shape.head_dim;
     return recorder.dispatch(
         {.pipeline = {.kernel = "heads",
-                      .constants = {1, lanes, call.heads, shape.kv_heads, shape.head_dim, shape.block_tokens,
-                                    call.splits, pairs, interleaved ? 1U : 0U}},
+                      .constants = {cache_type(call.cache), lanes, call.heads, shape.kv_heads, shape.head_dim,
+                                    shape.block_tokens, call.splits, pairs, interleaved ? 1U : 0U}},
          .push = Params{call.qkv, call.q_norm, call.k_norm, call.turns, call.step.header, call.step.positions,
                         call.step.sequence_of_row, shape.blocks, layer.keys.address, layer.values.address, call.q,
                         shape.stride, call.rows, call.eps, call.rope == nullptr ? 1.0F : call.rope->magnitude},

@@ -18,13 +18,13 @@ struct HeadsCall {
     float eps = 0.0F;
     const op::Rope* rope = nullptr;  // of q and k; null: none
     VkDeviceAddress turns = 0;       // turns_of(rope->inv_freq)
-    const DeviceCache& cache;        // of f16
+    const DeviceCache& cache;        // of f16 or q8_0
     int layer = 0;
     const StepState::Addresses& step;
     VkDeviceAddress q = 0;  // f16 [rows][heads * head_dim]
 };
 
-// Heads of a multiple of four elements, in a cache of f16.
+// Heads of a multiple of four elements, in a cache of f16 or q8_0.
 bool heads_supported(const DeviceCache& cache, int layer);
 Status record_heads(Recorder& recorder, const Capabilities& capabilities, const HeadsCall& call);
 

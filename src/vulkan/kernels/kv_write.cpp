@@ -13,7 +13,7 @@ struct Params {
 // One workgroup per row.
 Status record(Recorder& rec, const op::KvWrite& op, const Args& args) {
     const DeviceCache::Layer& layer = args.cache->layer(op.cache);
-    return rec.dispatch({.pipeline = {.kernel = "kv_write", .constants = {cache_is_f16(args)}},
+    return rec.dispatch({.pipeline = {.kernel = "kv_write", .constants = {cache_type(*args.cache)}},
                          .push = Params{args.in[0].address, args.in[1].address, args.step.header, args.step.positions,
                                         args.step.sequence_of_row, layer.keys.address, layer.values.address,
                                         cache_shape(args, op.cache)},

@@ -64,7 +64,10 @@ double tolerance(const Case& c, int positions) {
     const double score = dim * dim * double{c.op.scale};
     // products of matrices take weights as f16, each off by half of its last bit
     const double weights = c.one_row_each() ? 0 : 0x1p-11;
-    return 0x1p-24 * (2 * score + positions + 64) + weights;
+    // and keys and values of int8 too: a score sums sqrt(head_dim) of their errors, and its own moves weights twice
+    const bool rounded = c.shape.cache == DType::q8_0 && !c.one_row_each();
+    const double elements = rounded ? 0x1p-12 * (1 + 16 * std::sqrt(dim) * double{c.op.scale}) : 0;
+    return 0x1p-24 * (2 * score + positions + 64) + weights + elements;
 }
 
 std::vector<std::byte> run_and_check(const Case& c, const Buffer* shared_scratch = nullptr) {
@@ -124,6 +127,23 @@ TEST(Attention, OfOneRowAgreesWithDoublePrecisionForContextsOfAnyLength) {
     for (int past : {0, 1, 15, 31, 32, 33, 100, 511, 700}) {
         SCOPED_TRACE(past);
         run_and_check(gemma({{.past = past}}));
+    }
+}
+
+TEST(Attention, ReadsACacheOfInt8) {
+    for (int head_dim : {32, 96, 128, 256}) {
+        for (int block_tokens : {8, 32}) {
+            SCOPED_TRACE(testing::Message() << "heads of " << head_dim << ", block_tokens " << block_tokens);
+            Case c{.op = {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .scale = 0.1F, .window = 40},
+                   .shape = {.kv_heads = 2, .head_dim = head_dim, .block_tokens = block_tokens}};
+            c.shape.cache = DType::q8_0;
+            c.shape.sequences = {{.past = 0}, {.past = 100}, {.past = 31}};
+            run_and_check(c);
+            c.op.window = 0;
+            run_and_check(c);
+            c.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 50, .rows = 3}};
+            run_and_check(c);
+        }
     }
 }
 

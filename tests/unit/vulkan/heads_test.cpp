@@ -62,11 +62,17 @@ std::vector<double> reference(const Case& c, const Inputs& in, const PagedStep& 
     return x;
 }
 
-// f16 rounds to 2^-11; what comes before, in f32, is off by some 2^-20 of the head's size.
-void expect_near(const float* actual, const std::vector<double>& expected, const std::string& what) {
+// f16 rounds to 2^-11; what comes before, in f32, is off by some 2^-20 of the head's size. int8 rounds to half of 1/127
+// of the largest of 32, and its scale is an f16.
+void expect_near(const float* actual, const std::vector<double>& expected, DType type, const std::string& what) {
     for (size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(double{actual[i]}, expected[i], std::abs(expected[i]) * 0x1p-11 + 0x1p-18)
-            << what << ", element " << i;
+        double allowed = std::abs(expected[i]) * 0x1p-11 + 0x1p-18;
+        if (type == DType::q8_0) {
+            double largest = 0;
+            for (size_t j = i / 32 * 32; j < i / 32 * 32 + 32; ++j) largest = std::max(largest, std::abs(expected[j]));
+            allowed += largest * (0.5 / 127 + 0x1p-11);
+        }
+        ASSERT_NEAR(double{actual[i]}, expected[i], allowed) << what << ", element " << i;
     }
 }
 
@@ -107,7 +113,8 @@ void run_and_check(const Case& c) {
                                       ? &queries[(row * static_cast<size_t>(c.heads) + static_cast<size_t>(head)) * dim]
                                   : head < c.heads + c.shape.kv_heads ? &step.keys()[cached]
                                                                       : &step.values()[cached];
-            expect_near(actual, reference(c, in, step, row, head), what);
+            const DType type = head < c.heads ? DType::f16 : c.shape.cache;
+            expect_near(actual, reference(c, in, step, row, head), type, what);
         }
     }
 }
@@ -120,6 +127,20 @@ TEST(Heads, NormsTurnsAndWritesTheCache) {
                            .splits = splits,
                            .rope = rope_of(head_dim, head_dim / 2, op::RopeLayout::half)});
         }
+    }
+}
+
+TEST(Heads, WriteACacheOfInt8) {
+    for (int head_dim : {32, 96, 128, 256}) {
+        SCOPED_TRACE(head_dim);
+        run_and_check({.shape = {.kv_heads = 2,
+                                 .head_dim = head_dim,
+                                 .block_tokens = 8,
+                                 .padding = 3,
+                                 .cache = DType::q8_0,
+                                 .sequences = {{.past = 0, .rows = 19}, {.past = 40}, {.past = 15, .rows = 2}}},
+                       .splits = 2,
+                       .rope = rope_of(head_dim, head_dim / 2, op::RopeLayout::half)});
     }
 }
 

@@ -1,10 +1,13 @@
 #include "unit/vulkan/paged_step.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "base/float16.h"
+#include "format/quant.h"
 
 namespace tandem::vulkan {
 
@@ -41,7 +44,7 @@ PagedStep::PagedStep(PagedShape shape) : shape_(std::move(shape)) {
     cache_ = DeviceCache::create(
                  gpu().queue(),
                  {.layers = {{.kv_heads = shape_.kv_heads, .head_dim = shape_.head_dim, .window = 0, .group = 0}},
-                  .dtype = DType::f16,
+                  .dtype = shape_.cache,
                   .block_tokens = shape_.block_tokens,
                   .blocks = {blocks}})
                  .value();
@@ -87,7 +90,8 @@ std::vector<float> PagedStep::uniform(size_t count) {
 
 void PagedStep::fill() {
     const DeviceCache::Layer& layer = cache_->layer(0);
-    const size_t count = layer.keys.size_bytes / sizeof(uint16_t);
+    const int tokens = cache_->shape().blocks[0] * shape_.block_tokens;
+    const auto count = static_cast<size_t>(tokens * shape_.kv_heads * shape_.head_dim);
     keys_.assign(count, std::numeric_limits<float>::quiet_NaN());
     values_ = keys_;
     const auto head_dim = static_cast<size_t>(shape_.head_dim);
@@ -101,7 +105,7 @@ void PagedStep::fill() {
             }
         }
     }
-    const Buffer keys = gpu().upload(to_f16(keys_)), values = gpu().upload(to_f16(values_));
+    const Buffer keys = gpu().upload(encode(keys_)), values = gpu().upload(encode(values_));
     gpu().run([&](Recorder& recorder) -> Status {
         recorder.copy(keys, layer.keys, keys.size_bytes);
         recorder.copy(values, layer.values, values.size_bytes);
@@ -117,8 +121,47 @@ void PagedStep::download() {
         recorder.copy(layer.values, values, values.size_bytes);
         return Ok{};
     });
-    keys_ = from_f16(gpu().read<uint16_t>(keys));
-    values_ = from_f16(gpu().read<uint16_t>(values));
+    keys_ = decode(gpu().read<std::byte>(keys));
+    values_ = decode(gpu().read<std::byte>(values));
+}
+
+// The values become what the bytes hold.
+std::vector<std::byte> PagedStep::encode(std::vector<float>& values) const {
+    if (shape_.cache == DType::f16) {
+        const std::vector<uint16_t> halves = to_f16(values);
+        const auto bytes = std::as_bytes(std::span(halves));
+        return {bytes.begin(), bytes.end()};
+    }
+    std::vector<std::byte> bytes(row_bytes(DType::q8_0, std::ssize(values)));
+    const auto per_head = static_cast<size_t>(shape_.block_tokens * shape_.head_dim);
+    for (size_t at = 0; at < values.size(); at += 32) {
+        format::BlockQ8_0 block;
+        format::encode_row(DType::q8_0, &values[at], reinterpret_cast<std::byte*>(&block), 32);
+        if (std::isnan(values[at])) block.d = 0x7e00;
+        std::byte* head = bytes.data() + at / per_head * (per_head / 16 * 17);
+        std::memcpy(head + at % per_head, block.qs, 32);
+        std::memcpy(head + per_head + at % per_head / 16, &block.d, 2);
+    }
+    values = decode(bytes);
+    return bytes;
+}
+
+std::vector<float> PagedStep::decode(const std::vector<std::byte>& bytes) const {
+    if (shape_.cache == DType::f16) {
+        std::vector<uint16_t> halves(bytes.size() / sizeof(uint16_t));
+        std::memcpy(halves.data(), bytes.data(), bytes.size());
+        return from_f16(halves);
+    }
+    std::vector<float> values(bytes.size() / 34 * 32);
+    const auto per_head = static_cast<size_t>(shape_.block_tokens * shape_.head_dim);
+    for (size_t at = 0; at < values.size(); at += 32) {
+        format::BlockQ8_0 block;
+        const std::byte* head = bytes.data() + at / per_head * (per_head / 16 * 17);
+        std::memcpy(block.qs, head + at % per_head, 32);
+        std::memcpy(&block.d, head + per_head + at % per_head / 16, 2);
+        format::decode_row(DType::q8_0, reinterpret_cast<const std::byte*>(&block), &values[at], 32);
+    }
+    return values;
 }
 
 }  // namespace tandem::vulkan

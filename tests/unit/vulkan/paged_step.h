@@ -20,6 +20,7 @@ struct PagedShape {
     int head_dim = 128;
     int block_tokens = 16;
     int padding = 0;  // rows of the bucket beyond those of the step
+    DType cache = DType::f16;
     std::vector<PagedSequence> sequences = {};
 };
 
@@ -40,7 +41,7 @@ class PagedStep {
     // Of the first element of a head, in keys and values.
     size_t element(int sequence, int position, int kv_head) const;
 
-    // Fills every position up to the last of each sequence with f16 in [-1, 1); all others are NaN.
+    // Fills every position up to the last of each sequence with numbers in [-1, 1); all others are NaN.
     void fill();
     void download();
 
@@ -53,6 +54,9 @@ class PagedStep {
 
   private:
     void write_step();
+    // Between keys_ or values_ and the bytes of a cache.
+    std::vector<std::byte> encode(std::vector<float>& values) const;
+    std::vector<float> decode(const std::vector<std::byte>& bytes) const;
 
     PagedShape shape_;
     std::mt19937 random_{42};
