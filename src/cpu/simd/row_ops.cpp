@@ -13,6 +13,7 @@
 #include "cpu/kernel.h"
 #include "cpu/simd/decode-inl.h"
 #include "cpu/simd/ranges.h"
+#include "format/quant.h"
 #include "graph/ops.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -95,14 +96,16 @@ void store_f16(const float* in, uint16_t* out, int64_t n) {
 void kv_write_rows(const op::KvWrite& op, const Args& args, RowRange rows) {
     const PagedCache& cache = *args.step.cache;
     const graph::CacheLayer& layer = cache.layer(op.cache);
-    const bool is_f16 = cache.shape().dtype == DType::f16;
+    const DType dtype = cache.shape().dtype;
     const int block_tokens = cache.shape().block_tokens;
-    const size_t head_bytes = row_bytes(cache.shape().dtype, layer.head_dim);
+    const size_t head_bytes = row_bytes(dtype, layer.head_dim);
     const auto store = [&](const float* from, std::byte* to) {
-        if (is_f16) {
+        if (dtype == DType::f16) {
             store_f16(from, reinterpret_cast<uint16_t*>(to), layer.head_dim);
-        } else {
+        } else if (dtype == DType::f32) {
             std::memcpy(to, from, head_bytes);
+        } else {
+            format::encode_row(dtype, from, to, layer.head_dim);
         }
     };
     for (int64_t r = rows.begin; r < rows.end; ++r) {
