@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "vulkan/kernel.h"
@@ -128,6 +129,8 @@ class Lowering {
         staged_.stages.push_back({std::move(name), std::move(reads), std::move(writes), std::move(record)});
     }
     void emit_product(const Product& product, graph::Dim rows);
+    // Emitted, with the splits of its result left to the reader.
+    Product partial_product(const std::vector<NodeIndex>& linears, graph::Dim rows);
     void plan_prefetches();
 
     graph::Dim rows_of(ValueId id) const { return program_.value(id).type.shape[0]; }
@@ -323,17 +326,27 @@ void Lowering::residual(const Residual& match) {
     });
 }
 
-void Lowering::attention_inputs(const AttentionInputs& match) {
-    Product product = new_product({match.q, match.k, match.v});
-    done_.insert({match.q_rope, match.k_rope, match.write});
-    if (match.q_norm) done_.insert({*match.q_norm, *match.k_norm});
-    const ValueId q = program_.nodes[match.q_rope].output;
-    const graph::Dim rows = rows_of(q);
+Product Lowering::partial_product(const std::vector<NodeIndex>& linears, graph::Dim rows) {
+    Product product = new_product(linears);
     const uint32_t cols = product.matrix.rows;
     product.partial = true;
     product.y = add_value(
         {.rows = rows, .cols = cols, .size_bytes = [=](uint32_t count) { return partial_bytes(count, cols); }});
     emit_product(product, rows);
+    return product;
+}
+
+void Lowering::attention_inputs(const AttentionInputs& match) {
+    done_.insert({match.q_rope, match.k_rope, match.write});
+    if (match.q_norm) done_.insert({*match.q_norm, *match.k_norm});
+    const ValueId q = program_.nodes[match.q_rope].output;
+    const graph::Dim rows = rows_of(q);
+    std::vector<NodeIndex> together = {match.q, match.k};
+    if (!match.v_apart) together.push_back(match.v);
+    const Product product = partial_product(together, rows);
+    std::vector<ValueIndex> reads = {product.y};
+    std::optional<Product> v;
+    if (match.v_apart) reads.push_back((v = partial_product({match.v}, rows))->y);
 
     const uint32_t q_cols = cols_of(q);
     const ValueIndex queries = add_value(
@@ -344,12 +357,14 @@ void Lowering::attention_inputs(const AttentionInputs& match) {
     const float eps = match.q_norm ? program_.nodes[*match.q_norm].op.as<op::RmsNorm>()->eps : 0.0F;
     const op::Rope rope = *program_.nodes[match.q_rope].op.as<op::Rope>();
     const int layer = program_.nodes[match.write].op.as<op::KvWrite>()->cache;
-    emit("heads", {product.y}, {queries}, [=](Recorder& rec, const StageArgs& args) -> Status {
+    emit("heads", std::move(reads), {queries}, [=](Recorder& rec, const StageArgs& args) -> Status {
         const uint32_t count = row_count(rows, args.bucket);
         const std::vector<uint64_t> turns = turns_of(rope.inv_freq);
         return record_heads(rec, args.capabilities,
                             {.qkv = args.value(product.y).begin,
                              .splits = product_splits(product, args.tuning, count),
+                             .v = v ? args.value(v->y).begin : 0,
+                             .v_splits = v ? product_splits(*v, args.tuning, count) : 0,
                              .rows = count,
                              .heads = q_cols / static_cast<uint32_t>(rope.head_dim),
                              .q_norm = q_norm == kNone ? 0 : args.weight(q_norm).planes[Planes::quants],

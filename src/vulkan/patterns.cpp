@@ -136,7 +136,8 @@ class Finder {
         const Node* v = uses_.only<op::Linear>(write->inputs[1]);
         if (!q || !k || v == nullptr || q->norm.has_value() != k->norm.has_value()) return {};
         const Node& q_linear = program_.nodes[q->linear];
-        if (!mergeable(q_linear, program_.nodes[k->linear]) || !mergeable(q_linear, *v)) return {};
+        if (!mergeable(q_linear, program_.nodes[k->linear])) return {};
+        if (!is_product(program_, *v) || v->inputs[1] != q_linear.inputs[1]) return {};
         if (!same_rope(q->rope, k->rope)) return {};
         if (q->norm &&
             program_.nodes[*q->norm].op.as<op::RmsNorm>()->eps != program_.nodes[*k->norm].op.as<op::RmsNorm>()->eps) {
@@ -145,6 +146,7 @@ class Finder {
         return AttentionInputs{.q = q->linear,
                                .k = k->linear,
                                .v = index(v->output),
+                               .v_apart = !mergeable(q_linear, *v),
                                .q_norm = q->norm,
                                .k_norm = k->norm,
                                .q_rope = q->rope,

@@ -57,9 +57,11 @@ struct GatedProduct {
     NodeIndex gate, up, glu;
 };
 
-// Everything from the products of q, k and v to an attention that only products read; the three products are one.
+// Everything from the products of q, k and v to an attention that only products read. The three products are one, or
+// that of v is apart, where its weights are of another type.
 struct AttentionInputs {
     NodeIndex q, k, v;
+    bool v_apart;
     std::optional<NodeIndex> q_norm, k_norm;
     NodeIndex q_rope, k_rope, write, attention;
 };

@@ -105,6 +105,39 @@ TEST_P(FusedModel, InQ8_0) {
     expect_agreement(DType::q8_0, 1, kInt8Tolerance);
 }
 
+// As files have it in which the weights of v are worth more bits than those of q and k.
+TEST(FusedModels, TakeValuesOfAnotherType) {
+    const TempDir dir;
+    HfModel mixed = read_hf(golden_dir("qwen3"));
+    std::vector<std::string> matrices;
+    for (const auto& [name, tensor] : mixed.tensors) {
+        if (tensor.shape.size() == 2) matrices.push_back(name);
+    }
+    for (const std::string& name : matrices) {
+        mixed.convert(name, name.find("v_proj") == std::string::npos ? DType::f16 : DType::bf16);
+    }
+    write_hf(mixed, dir.path());
+    const auto checkpoint = format::Checkpoint::open(dir.path()).value();
+    const models::Model model = models::load(checkpoint).value();
+    const auto expected = logits_of(reference(), model, DType::f32, kTokens);
+    for (size_t chunk : {size_t{kTokens}, size_t{1}}) {
+        EXPECT_LT(relative_error(logits_of(vulkan_device(), model, DType::f16, chunk), expected), kF16Tolerance);
+    }
+}
+
+// The reference rounds the same keys and values; those that differ by what f16 rounds may be a step of int8 apart.
+TEST(FusedModels, WithACacheOfInt8) {
+    for (const char* name : {"gemma3", "qwen3"}) {
+        const auto rewritten = rewrite(name, DType::f16);
+        const auto expected = logits_of(reference(), rewritten->model, DType::q8_0, kTokens);
+        for (size_t chunk : {size_t{kTokens}, size_t{1}}) {
+            const double error =
+                relative_error(logits_of(vulkan_device(), rewritten->model, DType::q8_0, chunk), expected);
+            EXPECT_LT(error, kInt8Tolerance) << name << " in chunks of " << chunk;
+        }
+    }
+}
+
 TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
     const auto rewritten = rewrite(GetParam(), DType::q8_0);
     const std::vector<int32_t> prompt = {3, 5, 7, 11};

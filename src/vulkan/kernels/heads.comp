@@ -1,4 +1,4 @@
-// What follows the merged product of q, k and v: sums its splits, norms and turns each head of q and k, and puts q where
+// What follows the products of q, k and v: sums their splits, norms and turns each head of q and k, and puts q where
 // attention reads it and k and v into the cache. One workgroup per head and row, four elements per lane.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -16,9 +16,11 @@ layout(constant_id = 5) const uint BLOCK_TOKENS = 32;
 layout(constant_id = 6) const uint SPLITS = 1;
 layout(constant_id = 7) const uint PAIRS = 0;  // of a head that are turned
 layout(constant_id = 8) const bool INTERLEAVED = false;
+layout(constant_id = 9) const uint V_SPLITS = 0;  // of a product of v alone; 0: v is with q and k
 
 layout(push_constant, scalar) uniform Params {
-    uint64_t qkv;     // f32 [SPLITS][rows][HEADS + 2 * KV_HEADS][HEAD_DIM]
+    uint64_t qkv;     // f32 [SPLITS][rows][HEADS + 2 * KV_HEADS][HEAD_DIM], without v KV_HEADS less
+    uint64_t v;       // f32 [V_SPLITS][rows][KV_HEADS][HEAD_DIM]
     uint64_t q_norm;  // f32 [HEAD_DIM], or 0
     uint64_t k_norm;
     uint64_t turns;  // of each pair at position 1
@@ -45,8 +47,14 @@ shared float squares[64];
 shared float normed[HEAD_DIM];
 
 vec4 load_head(uint row, uint head, uint quad) {
-    const uint heads = HEADS + 2u * KV_HEADS;
     vec4 x = vec4(0.0);
+    if (V_SPLITS != 0u && head >= HEADS + KV_HEADS) {
+        [[unroll]] for (uint s = 0u; s < V_SPLITS; ++s) {
+            x += Float4s(p.v).at[((s * p.rows + row) * KV_HEADS + head - HEADS - KV_HEADS) * QUADS + quad];
+        }
+        return x;
+    }
+    const uint heads = HEADS + (V_SPLITS == 0u ? 2u : 1u) * KV_HEADS;
     [[unroll]] for (uint s = 0u; s < SPLITS; ++s) {
         x += Float4s(p.qkv).at[((s * p.rows + row) * heads + head) * QUADS + quad];
     }

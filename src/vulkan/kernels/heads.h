@@ -1,4 +1,4 @@
-// What lies between the merged product of q, k and v and attention: norms, rope and the write into the cache, at once.
+// What lies between the products of q, k and v and attention: norms, rope and the write into the cache, at once.
 #pragma once
 
 #include "graph/ops.h"
@@ -9,9 +9,11 @@
 namespace tandem::vulkan {
 
 struct HeadsCall {
-    VkDeviceAddress qkv = 0;  // f32 [splits][rows][(heads + 2 * kv_heads) * head_dim]: q, k and v
+    VkDeviceAddress qkv = 0;  // f32 [splits][rows][(heads + 2 * kv_heads) * head_dim]: q, k and, unless apart, v
     uint32_t splits = 1;
-    uint32_t rows = 0;  // of the bucket
+    VkDeviceAddress v = 0;  // f32 [v_splits][rows][kv_heads * head_dim]
+    uint32_t v_splits = 0;  // 0: v is not apart
+    uint32_t rows = 0;      // of the bucket
     uint32_t heads = 0;
     VkDeviceAddress q_norm = 0;  // f32 [head_dim]; 0: none
     VkDeviceAddress k_norm = 0;

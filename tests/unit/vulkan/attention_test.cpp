@@ -131,20 +131,14 @@ TEST(Attention, OfOneRowAgreesWithDoublePrecisionForContextsOfAnyLength) {
 }
 
 TEST(Attention, ReadsACacheOfInt8) {
-    for (int head_dim : {32, 96, 128, 256}) {
-        for (int block_tokens : {8, 32}) {
-            SCOPED_TRACE(testing::Message() << "heads of " << head_dim << ", block_tokens " << block_tokens);
-            Case c{.op = {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .scale = 0.1F, .window = 40},
-                   .shape = {.kv_heads = 2, .head_dim = head_dim, .block_tokens = block_tokens}};
-            c.shape.cache = DType::q8_0;
-            c.shape.sequences = {{.past = 0}, {.past = 100}, {.past = 31}};
-            run_and_check(c);
-            c.op.window = 0;
-            run_and_check(c);
-            c.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 50, .rows = 3}};
-            run_and_check(c);
-        }
-    }
+    Case c = gemma({{.past = 0}, {.past = 100}, {.past = 31}}, 40);
+    c.shape.cache = DType::q8_0;
+    run_and_check(c);
+    c.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 50, .rows = 3}};
+    run_and_check(c);
+    c.op.head_dim = c.shape.head_dim = 96;
+    c.shape.block_tokens = 8;
+    run_and_check(c);
 }
 
 TEST(Attention, SeesOnlyTheWindow) {

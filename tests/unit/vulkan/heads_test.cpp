@@ -13,8 +13,12 @@ struct Case {
     PagedShape shape;
     int heads = 4;
     uint32_t splits = 1;
+    uint32_t v_splits = 0;  // not 0: v is apart
     bool norm = true;
     op::Rope rope = {};
+
+    int all_heads() const { return heads + 2 * shape.kv_heads; }
+    int heads_together() const { return v_splits == 0 ? all_heads() : heads + shape.kv_heads; }
 };
 
 op::Rope rope_of(int head_dim, int pairs, op::RopeLayout layout) {
@@ -28,18 +32,21 @@ op::Rope rope_of(int head_dim, int pairs, op::RopeLayout layout) {
 constexpr float kEps = 1e-6F;
 
 struct Inputs {
-    std::vector<float> qkv, q_norm, k_norm;
+    std::vector<float> qkv, v, q_norm, k_norm;
 };
 
 // A head of q, k or v, in double precision.
 std::vector<double> reference(const Case& c, const Inputs& in, const PagedStep& step, uint32_t row, int head) {
     const auto dim = static_cast<size_t>(c.shape.head_dim);
-    const auto heads = static_cast<size_t>(c.heads) + 2 * static_cast<size_t>(c.shape.kv_heads);
+    const bool apart = head >= c.heads_together();
+    const auto heads = static_cast<size_t>(apart ? c.shape.kv_heads : c.heads_together());
+    const auto index = static_cast<size_t>(apart ? head - c.heads_together() : head);
+    const std::vector<float>& from = apart ? in.v : in.qkv;
     std::vector<double> x(dim);
     double squares = 0;
     for (size_t i = 0; i < dim; ++i) {
-        for (size_t s = 0; s < c.splits; ++s) {
-            x[i] += double{in.qkv[((s * step.bucket_rows() + row) * heads + static_cast<size_t>(head)) * dim + i]};
+        for (size_t s = 0; s < (apart ? c.v_splits : c.splits); ++s) {
+            x[i] += double{from[((s * step.bucket_rows() + row) * heads + index) * dim + i]};
         }
         squares += x[i] * x[i];
     }
@@ -79,10 +86,11 @@ void expect_near(const float* actual, const std::vector<double>& expected, DType
 void run_and_check(const Case& c) {
     PagedStep step(c.shape);
     const auto dim = static_cast<size_t>(c.shape.head_dim);
-    const int all_heads = c.heads + 2 * c.shape.kv_heads;
-    const Inputs in{step.uniform(c.splits * step.bucket_rows() * static_cast<size_t>(all_heads) * dim),
+    const size_t row_elements = step.bucket_rows() * dim;
+    const Inputs in{step.uniform(c.splits * row_elements * static_cast<size_t>(c.heads_together())),
+                    step.uniform(std::max(c.v_splits, 1U) * row_elements * static_cast<size_t>(c.shape.kv_heads)),
                     step.uniform(dim), step.uniform(dim)};
-    const Buffer qkv = gpu().upload(in.qkv);
+    const Buffer qkv = gpu().upload(in.qkv), v = gpu().upload(in.v);
     const Buffer q_norm = gpu().upload(in.q_norm), k_norm = gpu().upload(in.k_norm);
     const Buffer turns = gpu().upload(turns_of(c.rope.inv_freq));
     const Buffer q = gpu().buffer(step.bucket_rows() * static_cast<size_t>(c.heads) * dim * sizeof(uint16_t));
@@ -90,6 +98,8 @@ void run_and_check(const Case& c) {
         return record_heads(recorder, gpu().device()->capabilities(),
                             {.qkv = qkv.address,
                              .splits = c.splits,
+                             .v = v.address,
+                             .v_splits = c.v_splits,
                              .rows = step.bucket_rows(),
                              .heads = static_cast<uint32_t>(c.heads),
                              .q_norm = c.norm ? q_norm.address : 0,
@@ -105,7 +115,7 @@ void run_and_check(const Case& c) {
     step.download();
     const std::vector<float> queries = from_f16(gpu().read<uint16_t>(q));
     for (uint32_t row = 0; row < step.rows(); ++row) {
-        for (int head = 0; head < all_heads; ++head) {
+        for (int head = 0; head < c.all_heads(); ++head) {
             const std::string what = fmt::format("row {}, head {}", row, head);
             const int kv_head = (head - c.heads) % c.shape.kv_heads;
             const size_t cached = step.element(step.sequence(row), step.position(row), std::max(kv_head, 0));
@@ -127,6 +137,18 @@ TEST(Heads, NormsTurnsAndWritesTheCache) {
                            .splits = splits,
                            .rope = rope_of(head_dim, head_dim / 2, op::RopeLayout::half)});
         }
+    }
+}
+
+TEST(Heads, TakeValuesFromAProductOfTheirOwn) {
+    for (uint32_t v_splits : {1U, 3U}) {
+        run_and_check({.shape = {.kv_heads = 2,
+                                 .head_dim = 64,
+                                 .padding = 3,
+                                 .sequences = {{.past = 0, .rows = 5}, {.past = 40}}},
+                       .splits = 2,
+                       .v_splits = v_splits,
+                       .rope = rope_of(64, 32, op::RopeLayout::half)});
     }
 }
 

@@ -84,14 +84,19 @@ TEST(Patterns, ALayerWithoutQkAndPostNormsIsFoundToo) {
     EXPECT_FALSE(found.attention[0].q_norm);
 }
 
-TEST(Patterns, MatricesOfDifferentTypesAreNotMerged) {
-    EXPECT_TRUE(patterns_of({.value = DType::q8_0}).attention.empty());
+TEST(Patterns, ValuesOfAnotherTypeAreAProductOfTheirOwn) {
+    const Patterns found = patterns_of({.value = DType::q8_0});
+    ASSERT_EQ(found.attention.size(), 1U);
+    EXPECT_TRUE(found.attention[0].v_apart);
+    EXPECT_EQ(found.norms.size(), 1U) << "both products read the same activations";
+    EXPECT_FALSE(patterns_of({}).attention.at(0).v_apart);
+    EXPECT_TRUE(patterns_of({.value = DType::f32}).attention.empty()) << "what is no product cannot be fused";
 }
 
 TEST(Patterns, ActivationsServeOneKindOfWeights) {
     const Patterns found = patterns_of({.value = DType::f16});
     EXPECT_TRUE(found.norms.empty()) << "q and k want int8, v wants f16";
-    EXPECT_TRUE(found.attention.empty());
+    EXPECT_EQ(found.attention.size(), 1U);
 }
 
 TEST(Patterns, WeightsInF32StayAsTheProgramHasThem) {
