@@ -13,10 +13,10 @@ Tuning default_tuning(const DeviceInfo& device) {
         return tuning;
     }
     // A narrow matrix is read by more lanes a row, so that all of them have work. Measured on an H200.
-    tuning.gemv = {{.max_outputs = 6144, .lanes_per_row = 32, .unroll = 7, .groups = 1056, .staged = 0},
+    tuning.gemv = {{.max_outputs = 6144, .lanes = 512, .lanes_per_row = 16, .rows = 2, .unroll = 6, .groups = 528},
                    {.max_outputs = 16384, .lanes = 512, .lanes_per_row = 16, .unroll = 4, .groups = 264},
-                   {.lanes_per_row = 8, .unroll = 4, .groups = 1056}};
-    tuning.gated = {.lanes_per_row = 8, .unroll = 3, .groups = 1056, .staged = 0};
+                   {.lanes = 128, .lanes_per_row = 8, .rows = 2, .unroll = 4, .groups = 528}};
+    tuning.gated = {.lanes = 512, .lanes_per_row = 8, .unroll = 3, .groups = 528, .staged = 0};
     // Few rows: the weights' way from memory limits, so steps are deep. Many: the matrix units do, so warps are large.
     tuning.matmul = {
         {.max_rows = 8, .tile_rows = 8, .tile_cols = 128, .depth = 128, .warp_rows = 8, .warp_cols = 32},
@@ -26,7 +26,7 @@ Tuning default_tuning(const DeviceInfo& device) {
         {.max_rows = 0xffffffff, .tile_rows = 128, .tile_cols = 128, .warp_rows = 64, .warp_cols = 64},
     };
     // A warp with more rows decodes weights less often, one with fewer leaves room for more warps.
-    tuning.stream = {{.max_rows = 16, .col_tiles = 2, .row_tiles = 1, .depth_warps = 4},
+    tuning.stream = {{.max_rows = 16, .col_tiles = 2, .row_tiles = 1, .depth_warps = 4, .groups = 1056},
                      {.max_rows = 32, .col_tiles = 2, .row_tiles = 2, .depth_warps = 4},
                      {.col_tiles = 2, .row_tiles = 4}};
     return tuning;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/check.h"
+
 namespace tandem::vulkan {
 
 namespace {
@@ -51,36 +53,43 @@ Status Uploader::submit(Slot& slot) {
     return Ok{};
 }
 
-int64_t Uploader::room(const Slot& slot, DType dtype) const {
+int64_t Uploader::room(const Slot& slot, const Piece& piece) const {
     const uint64_t lost = Planes::count * Arena::kAlignment;  // to the alignment of each plane
     const uint64_t free = slot_bytes_ - slot.used_bytes;
     if (free <= lost) return 0;
     uint64_t unit_bytes = 0;
-    for (uint64_t bytes : plane_bytes(dtype, kUnit)) unit_bytes += bytes;
-    return static_cast<int64_t>((free - lost) / unit_bytes) * kUnit;
+    for (uint64_t bytes : plane_bytes(piece.dtype, piece.unit)) unit_bytes += bytes;
+    return static_cast<int64_t>((free - lost) / unit_bytes) * piece.unit;
 }
 
-void Uploader::repack_parallel(DType dtype, std::span<const std::byte> blocks, const PlaneTargets& targets) {
-    const int64_t elements = static_cast<int64_t>(blocks.size()) / info(dtype).block_bytes * info(dtype).block;
-    constexpr int64_t kGrain = 1024;  // units
-    threads_->for_each_range((elements + kUnit - 1) / kUnit, kGrain, [&](int64_t begin, int64_t end, int /*thread*/) {
-        const int64_t first = begin * kUnit;
-        const int64_t count = std::min(end * kUnit, elements) - first;
+void Uploader::repack_parallel(const Piece& piece, std::span<const std::byte> blocks, const PlaneTargets& targets) {
+    const int64_t unit = piece.unit;
+    const int64_t elements =
+        static_cast<int64_t>(blocks.size()) / info(piece.dtype).block_bytes * info(piece.dtype).block;
+    constexpr int64_t kGrain = 1 << 18;  // elements
+    const auto range = [&](int64_t begin, int64_t end, int /*thread*/) {
+        const int64_t from = begin * piece.unit;
+        const int64_t count = std::min(end * piece.unit, elements) - from;
         PlaneTargets part;
-        const auto before = plane_bytes(dtype, first);
+        const auto before = plane_bytes(piece.dtype, from);
         for (size_t plane = 0; plane < Planes::count; ++plane) {
             if (targets.begin[plane] != nullptr) part.begin[plane] = targets.begin[plane] + before[plane];
         }
-        repack(dtype, blocks.subspan(row_bytes(dtype, first), row_bytes(dtype, count)), part);
-    });
+        repack(piece.dtype, blocks.subspan(row_bytes(piece.dtype, from), row_bytes(piece.dtype, count)), part,
+               piece.tiled_cols);
+    };
+    threads_->for_each_range((elements + unit - 1) / unit, std::max<int64_t>(kGrain / unit, 1), range);
 }
 
-Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int64_t first) {
+Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled) {
     const int64_t elements = view.elements();
+    const int64_t cols = view.shape.back();
+    const Piece piece{view.dtype, tiled ? kTiledRows * cols : kUnit, tiled ? cols : 0};
     for (int64_t done = 0; done < elements;) {
         Slot* const slot = TRY(open_slot());
-        const int64_t count = std::min(room(*slot, view.dtype), elements - done);
+        const int64_t count = std::min(room(*slot, piece), elements - done);
         if (count == 0) {
+            CHECK(slot->used_bytes > 0, "staging memory takes at least a tile");
             TRY(submit(*slot));
             continue;
         }
@@ -95,8 +104,7 @@ Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int
                                place.buffer.offset + place.offset[plane] + before[plane], bytes[plane]});
             slot->used_bytes += Arena::align(bytes[plane]);
         }
-        repack_parallel(view.dtype, view.data.subspan(row_bytes(view.dtype, done), row_bytes(view.dtype, count)),
-                        targets);
+        repack_parallel(piece, view.data.subspan(row_bytes(view.dtype, done), row_bytes(view.dtype, count)), targets);
         vkCmdCopyBuffer(slot->commands, slot->staging.handle, place.buffer.handle,
                         static_cast<uint32_t>(regions.size()), regions.data());
         done += count;

@@ -30,9 +30,9 @@ class Uploader {
     Uploader& operator=(const Uploader&) = delete;
     ~Uploader();
 
-    // Brings a tensor to the elements of `place` from `first` on. It is there after finish(); `view` need not live so
-    // long.
-    Status put(const graph::WeightView& view, const PlanePlace& place, int64_t first);
+    // Brings a tensor to the elements of `place` from `first` on, in tiles or not. It is there after finish(); `view`
+    // need not live so long.
+    Status put(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled);
     // Waits for all that was put, and gives staging memory and threads back.
     Status finish();
 
@@ -50,8 +50,14 @@ class Uploader {
     // Makes the current slot ready to take more, the next one if this is full.
     Result<Slot*> open_slot();
     Status submit(Slot& slot);
-    int64_t room(const Slot& slot, DType dtype) const;  // in elements
-    void repack_parallel(DType dtype, std::span<const std::byte> blocks, const PlaneTargets& targets);
+    // What is repacked and copied at once.
+    struct Piece {
+        DType dtype;
+        int64_t unit;        // elements that stay together
+        int64_t tiled_cols;  // as repack() takes them
+    };
+    int64_t room(const Slot& slot, const Piece& piece) const;  // in elements
+    void repack_parallel(const Piece& piece, std::span<const std::byte> blocks, const PlaneTargets& targets);
 
     Queue& queue_;
     uint64_t slot_bytes_;

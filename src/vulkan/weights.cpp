@@ -10,8 +10,12 @@ namespace tandem::vulkan {
 namespace {
 
 // Kernels read planes 16 bytes at a time.
-bool readable(const DeviceWeight& weight) {
-    return std::all_of(weight.planes.begin(), weight.planes.end(), [](uint64_t plane) { return plane % 16 == 0; });
+bool readable(const PlaneAddresses& planes) {
+    return std::all_of(planes.begin(), planes.end(), [](uint64_t plane) { return plane % 16 == 0; });
+}
+
+bool fills_tiles(const graph::WeightView& view) {
+    return view.shape.size() == 2 && is_tiled(view.dtype, view.shape[0], view.shape[1]);
 }
 
 }  // namespace
@@ -54,15 +58,17 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     // Parts are used together, so where the first one goes the others nearly always go too.
     const bool in_host = in_host_.contains(std::string(parts[0].name));
     const PlanePlace place = TRY(reserve(in_host ? host_ : device_, dtype, elements));
+    const bool tiled =
+        std::all_of(parts.begin(), parts.end(), [](const NamedWeight& part) { return fills_tiles(*part.view); });
     int64_t first = 0;
     for (const NamedWeight& part : parts) {
-        TRY(uploader_.put(*part.view, place, first));
+        TRY(uploader_.put(*part.view, place, first, tiled));
         present_.emplace(part.name);
-        const DeviceWeight alone = address_of(place, dtype, first);
-        if (readable(alone)) uploaded_.emplace(part.name, alone);
+        const DeviceWeight alone{address_of(place, dtype, first), tiled};
+        if (readable(alone.planes)) uploaded_.emplace(part.name, alone);
         first += part.view->elements();
     }
-    const DeviceWeight weight = address_of(place, dtype, 0);
+    const DeviceWeight weight{address_of(place, dtype, 0), tiled};
     uploaded_.emplace(std::move(key), weight);
     return weight;
 }
@@ -79,14 +85,14 @@ Result<PlanePlace> WeightStore::reserve(Arena& arena, DType dtype, int64_t eleme
     return place;
 }
 
-DeviceWeight WeightStore::address_of(const PlanePlace& place, DType dtype, int64_t first) {
+PlaneAddresses WeightStore::address_of(const PlanePlace& place, DType dtype, int64_t first) {
     const auto one = plane_bytes(dtype, info(dtype).block);
     const auto before = plane_bytes(dtype, first);
-    DeviceWeight weight;
+    PlaneAddresses planes{};
     for (size_t plane = 0; plane < Planes::count; ++plane) {
-        if (one[plane] > 0) weight.planes[plane] = place.buffer.address + place.offset[plane] + before[plane];
+        if (one[plane] > 0) planes[plane] = place.buffer.address + place.offset[plane] + before[plane];
     }
-    return weight;
+    return planes;
 }
 
 }  // namespace tandem::vulkan

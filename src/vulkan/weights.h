@@ -23,8 +23,11 @@
 namespace tandem::vulkan {
 
 // Addresses of the planes; those a type does not have are 0. The struct Weight of kernels/weights.glsl.
+using PlaneAddresses = std::array<VkDeviceAddress, Planes::count>;
+
 struct DeviceWeight {
-    std::array<VkDeviceAddress, Planes::count> planes{};
+    PlaneAddresses planes{};
+    bool tiled = false;  // as is_tiled() has it
 };
 
 struct NamedWeight {
@@ -57,7 +60,7 @@ class WeightStore {
 
   private:
     Result<PlanePlace> reserve(Arena& arena, DType dtype, int64_t elements);
-    static DeviceWeight address_of(const PlanePlace& place, DType dtype, int64_t first);
+    static PlaneAddresses address_of(const PlanePlace& place, DType dtype, int64_t first);
 
     std::shared_ptr<const void> keeper_;
     Queue& queue_;

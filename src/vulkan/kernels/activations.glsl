@@ -36,13 +36,19 @@ void store_q8(uint64_t base, uint rows, uint cols, uint row, uint quad, vec4 val
 // of small values with small weights keep all their bits down to 2^-14.
 float f16_row_scale(float largest) { return largest > 0.0 ? exp2(floor(log2(largest)) - 7.0) : 1.0; }
 
+// Of a tile.
+uint tile_rows(uint rows) { return rows <= 8u ? 8u : 16u; }
+
 // Four f16 elements of a row in tiles.
-void store_tiles(uint64_t base, uint rows, uint row, uint quad, vec4 value) {
+void store_tiles(uint64_t base, uint rows, uint cols, uint row, uint quad, vec4 value) {
     const uint window = quad / 32u, lane = row % 8u * 4u + quad % 32u / 8u, step = quad % 8u;
-    const uint tile = (window * 8u + step) * ((rows + 15u) / 16u) + row / 16u;
-    Uint2sOut(base).at[(tile * 32u + lane) * 2u + row % 16u / 8u] =
+    const uint tile = (row / 16u * (cols / 128u) + window) * 8u + step;
+    Uint2sOut(base).at[(tile * 32u + lane) * (tile_rows(rows) / 8u) + row % 16u / 8u] =
         uvec2(packHalf2x16(value.xz), packHalf2x16(value.yw));
 }
 
 // Where the scales of rows begin.
-uint64_t tile_scales(uint64_t base, uint rows, uint cols) { return base + uint64_t((rows + 15u) / 16u * 16u) * cols * 2u; }
+uint64_t tile_scales(uint64_t base, uint rows, uint cols) {
+    const uint whole = (rows + tile_rows(rows) - 1u) / tile_rows(rows) * tile_rows(rows);
+    return base + uint64_t(whole) * cols * 2u;
+}

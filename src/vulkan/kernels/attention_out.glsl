@@ -14,7 +14,7 @@ void put_activations(uint format, uint64_t y, uint rows, uint cols, uint row, ui
         // no result of attention is larger than the largest value in the cache, which is f16: the scale is 1
         uint64_t scales = y + 2ul * rows * cols;
         if (format == ACTIVATION_TILES) {
-            store_tiles(y, rows, row, quad, x);
+            store_tiles(y, rows, cols, row, quad, x);
             scales = tile_scales(y, rows, cols);
         } else {
             Uint2sOut(y).at[row * (cols / 4u) + quad] = uvec2(packHalf2x16(x.xy), packHalf2x16(x.zw));

@@ -6,7 +6,7 @@ namespace tandem::vulkan {
 namespace {
 
 struct Params {
-    DeviceWeight table;
+    PlaneAddresses table;
     VkDeviceAddress ids, out;
     uint32_t cols;
     float scale;
@@ -15,8 +15,9 @@ struct Params {
 // One workgroup per row.
 Status record(Recorder& rec, const op::Embed& op, const Args& args) {
     return rec.dispatch(
-        {.pipeline = {.kernel = weight_kernel("embed", args.in[0].dtype)},
-         .push = Params{args.in[0].weight, args.in[1].address, args.out.address, args.out.cols, op.scale},
+        {.pipeline = {.kernel = weight_kernel("embed", args.in[0].dtype),
+                      .constants = {args.in[0].weight.tiled ? 1U : 0U}},
+         .push = Params{args.in[0].weight.planes, args.in[1].address, args.out.address, args.out.cols, op.scale},
          .reads = {args.in[1].access()},
          .writes = {args.out.access()},
          .groups = {args.out.rows, 1, 1}});

@@ -1,12 +1,16 @@
-// y[o] = sum over i of x[i] * weight[o][i] + bias[o] for one row x of q8 activations. A group of LANES_PER_ROW lanes makes
-// ROWS outputs at a time, with UNROLL blocks of each in flight; workgroups take tiles of outputs in turn. With GLU the
-// matrix holds the gate's rows and then the up projection's, and y = activation(gate) * up is stored as q8 activations.
+// y[o] = sum over i of x[i] * weight[o][i] + bias[o] for one row x of q8 activations. LANES_PER_ROW lanes make ROWS outputs
+// at a time, with UNROLL blocks of each in flight; workgroups take tiles of outputs in turn. With GLU the matrix holds the
+// gate's rows and then the up projection's, and y = activation(gate) * up is stored as q8 activations.
+//
+// Where the weights are TILED, each 32 lanes take four blocks of eight rows, which lie together; the outputs of a lane are
+// eight apart.
 //! WEIGHT: q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "common.glsl"
+layout(constant_id = 9) const bool TILED = false;
 #include "weights.glsl"
 #include "activations.glsl"
 #include "functions.glsl"
@@ -35,11 +39,13 @@ const uint GROUPS = LANES / LANES_PER_ROW;
 const uint PER_OUTPUT = GLU ? 2u : 1u;  // rows of the matrix
 const uint SUMS = ROWS * PER_OUTPUT;
 const uint TILE = GROUPS * ROWS;  // outputs
+const uint NEIGHBOURS = TILED ? 4u : LANES_PER_ROW < SUBGROUP ? LANES_PER_ROW : SUBGROUP;  // of the lanes of a row, that follow one another
+const uint PARTS = LANES_PER_ROW / NEIGHBOURS;
 const bool EXACT = BLOCKS % (LANES_PER_ROW * UNROLL) == 0u;
 
 shared uvec4 staged_x[STAGED ? 2u * BLOCKS : 1u];
 shared vec2 staged_scale[STAGED ? BLOCKS : 1u];
-shared float partial[LANES_PER_ROW > SUBGROUP ? (LANES / SUBGROUP) * SUMS : 1u];
+shared float partial[PARTS > 1u ? LANES / NEIGHBOURS * SUMS : 1u];
 shared float made[GLU ? TILE : 1u];
 
 uvec4 load_x(uint half_, uint block) {
@@ -74,21 +80,37 @@ float block_product(Block w, uvec4 low, uvec4 high, vec2 scale_sums) {
 #endif
 }
 
-// The row of the matrix behind sum `i` of a group whose outputs begin at `first`.
-uint matrix_row(uint first, uint i) {
-    const uint output_ = min(first + i / PER_OUTPUT, p.outputs - 1u);
+// Of the lanes of a row, which this one is.
+uint lane_of_row() {
+    const uint id = gl_LocalInvocationID.x;
+    return TILED ? id / 32u % PARTS * 4u + id % 4u : id % LANES_PER_ROW;
+}
+
+// The output `r` of the lane, in its tile.
+uint output_of(uint r) {
+    const uint id = gl_LocalInvocationID.x;
+    if (!TILED) return id / LANES_PER_ROW * ROWS + r;
+    return id / (32u * PARTS) * 8u * ROWS + r * 8u + id / 4u % 8u;
+}
+
+// The row of the matrix behind sum `i`.
+uint matrix_row(uint tile, uint i) {
+    const uint output_ = min(tile * TILE + output_of(i / PER_OUTPUT), p.outputs - 1u);
     return GLU && i % 2u == 1u ? p.outputs + output_ : output_;
 }
 
-void add_blocks(uint first, uint lane, inout float sum[SUMS]) {
-    uint base[SUMS];
-    [[unroll]] for (uint i = 0u; i < SUMS; ++i) base[i] = matrix_row(first, i) * BLOCKS;
+void add_blocks(uint tile, inout float sum[SUMS]) {
+    const uint lane = lane_of_row();
+    uint row[SUMS];
+    [[unroll]] for (uint i = 0u; i < SUMS; ++i) row[i] = matrix_row(tile, i);
     for (uint begin = 0u; begin < BLOCKS; begin += LANES_PER_ROW * UNROLL) {
         RawBlock raw[UNROLL][SUMS];
         [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
             const uint block = begin + u * LANES_PER_ROW + lane;
             if (EXACT || block < BLOCKS) {
-                [[unroll]] for (uint i = 0u; i < SUMS; ++i) raw[u][i] = load_raw(p.weight, base[i] + block);
+                [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
+                    raw[u][i] = load_raw(p.weight, place_of(row[i], block, BLOCKS), row[i] * BLOCKS + block);
+                }
             }
         }
         [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
@@ -97,31 +119,31 @@ void add_blocks(uint first, uint lane, inout float sum[SUMS]) {
                 const uvec4 low = load_x(0u, block), high = load_x(1u, block);
                 const vec2 scale_sums = load_scale(block);
                 [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-                    sum[i] += block_product(decode_block(raw[u][i], base[i] + block), low, high, scale_sums);
+                    sum[i] += block_product(decode_block(raw[u][i], block), low, high, scale_sums);
                 }
             }
         }
     }
 }
 
-// Every lane of a group gets the sums over the group.
+// Every lane of a row gets the sums over all of them.
 void add_lanes(inout float sum[SUMS]) {
     [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-        [[unroll]] for (uint step = 1u; step < min(LANES_PER_ROW, SUBGROUP); step *= 2u) {
-            sum[i] += subgroupShuffleXor(sum[i], step);
-        }
+        [[unroll]] for (uint step = 1u; step < NEIGHBOURS; step *= 2u) sum[i] += subgroupShuffleXor(sum[i], step);
     }
-    if (LANES_PER_ROW > SUBGROUP) {
-        const uint lane = gl_LocalInvocationID.x;
+    if (PARTS > 1u) {
+        const uint id = gl_LocalInvocationID.x;
         barrier();
-        if (lane % SUBGROUP == 0u) {
-            [[unroll]] for (uint i = 0u; i < SUMS; ++i) partial[(lane / SUBGROUP) * SUMS + i] = sum[i];
+        if (id % NEIGHBOURS == 0u) {
+            [[unroll]] for (uint i = 0u; i < SUMS; ++i) partial[id / NEIGHBOURS * SUMS + i] = sum[i];
         }
         barrier();
-        const uint begin = (lane / LANES_PER_ROW) * (LANES_PER_ROW / SUBGROUP);
+        const uint first = TILED ? id / (32u * PARTS) * 8u * PARTS + id / 4u % 8u : id / LANES_PER_ROW * PARTS;
         [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
             sum[i] = 0.0;
-            for (uint s = 0u; s < LANES_PER_ROW / SUBGROUP; ++s) sum[i] += partial[(begin + s) * SUMS + i];
+            for (uint part = 0u; part < PARTS; ++part) {
+                sum[i] += partial[(first + part * (TILED ? 8u : 1u)) * SUMS + i];
+            }
         }
     }
 }
@@ -129,13 +151,13 @@ void add_lanes(inout float sum[SUMS]) {
 float with_bias(float value, uint row) { return p.bias == 0u ? value : value + Floats(p.bias).at[row]; }
 
 // The tile's gated outputs, gathered so that eight neighbours quantise a block of 32. TILE is a multiple of 32.
-void store_glu(uint tile, uint first, uint lane, float sum[SUMS]) {
+void store_glu(uint tile, float sum[SUMS]) {
     barrier();
-    if (lane == 0u) {
+    if (lane_of_row() == 0u) {
         [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-            const float gate = with_bias(sum[2u * r], matrix_row(first, 2u * r));
-            const float up = with_bias(sum[2u * r + 1u], matrix_row(first, 2u * r + 1u));
-            made[first - tile * TILE + r] = activate(ACTIVATION, gate) * up;
+            const float gate = with_bias(sum[2u * r], matrix_row(tile, 2u * r));
+            const float up = with_bias(sum[2u * r + 1u], matrix_row(tile, 2u * r + 1u));
+            made[output_of(r)] = activate(ACTIVATION, gate) * up;
         }
     }
     barrier();
@@ -147,21 +169,19 @@ void store_glu(uint tile, uint first, uint lane, float sum[SUMS]) {
 }
 
 void main() {
-    const uint lane = gl_LocalInvocationID.x % LANES_PER_ROW;
-    const uint group = gl_LocalInvocationID.x / LANES_PER_ROW;
     if (STAGED) stage();
     const uint tiles = (p.outputs + TILE - 1u) / TILE;
     for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {
-        const uint first = tile * TILE + group * ROWS;
         float sum[SUMS];
         [[unroll]] for (uint i = 0u; i < SUMS; ++i) sum[i] = 0.0;
-        add_blocks(first, lane, sum);
+        add_blocks(tile, sum);
         add_lanes(sum);
         if (GLU) {
-            store_glu(tile, first, lane, sum);
-        } else if (lane == 0u) {
+            store_glu(tile, sum);
+        } else if (lane_of_row() == 0u) {
             [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-                if (first + r < p.outputs) FloatsOut(p.y).at[first + r] = with_bias(sum[r], first + r);
+                const uint output_ = tile * TILE + output_of(r);
+                if (output_ < p.outputs) FloatsOut(p.y).at[output_] = with_bias(sum[r], output_);
             }
         }
     }

@@ -9,7 +9,7 @@ namespace tandem::vulkan {
 namespace {
 
 struct Params {
-    DeviceWeight weight;
+    PlaneAddresses weight;
     VkDeviceAddress x, bias, y;
     uint32_t outputs;
 };
@@ -17,10 +17,10 @@ struct Params {
 constexpr uint32_t kSharedReserve = 4096;  // for what is in shared memory beside x
 
 // As many as the tuning allows, but no more than a lane has, and so that none is left over where that can be had.
-uint32_t unroll_for(uint32_t blocks, const GemvTuning& tuning) {
-    const uint32_t each = divide_up(blocks, tuning.lanes_per_row);
-    const uint32_t most = std::min(tuning.unroll, each);
-    if (blocks % tuning.lanes_per_row != 0) return most;
+uint32_t unroll_for(uint32_t blocks, uint32_t per_row, uint32_t allowed) {
+    const uint32_t each = divide_up(blocks, per_row);
+    const uint32_t most = std::min(allowed, each);
+    if (blocks % per_row != 0) return most;
     for (uint32_t unroll = most; 2 * unroll > most; --unroll) {
         if (each % unroll == 0) return unroll;
     }
@@ -36,16 +36,19 @@ const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {
     CHECK(call.inputs % 32 == 0);
     const uint32_t blocks = call.inputs / 32;
-    const uint32_t tile = tuning.lanes / tuning.lanes_per_row * tuning.rows;
+    // in tiles, four lanes at least share a row, and a workgroup has whole octets of rows
+    const bool tiled = call.weight.tiled;
+    const uint32_t per_row = tiled ? std::clamp(tuning.lanes_per_row, 4U, tuning.lanes / 8) : tuning.lanes_per_row;
+    const uint32_t tile = tuning.lanes / per_row * tuning.rows;
     CHECK(!call.glu || (tile % 32 == 0 && call.outputs % 32 == 0));
     const bool staged = tuning.staged != 0 && blocks * 40 + kSharedReserve <= capabilities.shared_bytes;
     const uint32_t groups = std::min(divide_up(call.outputs, tile), tuning.groups);
     return rec.dispatch(
         {.pipeline = {.kernel = weight_kernel("gemv", call.dtype),
-                      .constants = {tuning.lanes, tuning.lanes_per_row, tuning.rows, unroll_for(blocks, tuning), blocks,
-                                    staged ? 1U : 0U, capabilities.subgroup, call.glu ? 1U : 0U,
-                                    call.glu ? static_cast<uint32_t>(*call.glu) : 0U}},
-         .push = Params{call.weight, call.x.begin, call.bias, call.y.begin, call.outputs},
+                      .constants = {tuning.lanes, per_row, tuning.rows, unroll_for(blocks, per_row, tuning.unroll),
+                                    blocks, staged ? 1U : 0U, capabilities.subgroup, call.glu ? 1U : 0U,
+                                    call.glu ? static_cast<uint32_t>(*call.glu) : 0U, tiled ? 1U : 0U}},
+         .push = Params{call.weight.planes, call.x.begin, call.bias, call.y.begin, call.outputs},
          .reads = {call.x},
          .writes = {call.y},
          .groups = {groups, 1, 1}});

@@ -4,11 +4,26 @@
 //   weights (outputs x inputs)  elements 0..7: inputs 2t, 2t + 1, 2t + 8, 2t + 9 of output g, then of output g + 8
 //   activations (inputs x rows) elements 0..7: inputs 2t, 2t + 1, 2t + 8, 2t + 9 of row g, then of row g + 8
 //   sums (outputs x rows)       elements 0..7: rows 2t, 2t + 1, 2t + 8, 2t + 9 of output g, then of output g + 8
+// With ROWS = 8 there is no row from 8 on, and activations and sums have four elements.
 // MATRIX == KHR: cooperative matrices. MATRIX == SCALAR: the same by plain code, to test the kernels that use it.
 #define SCALAR 0
 #define KHR 1
 
 const uint LANES = 32u;  // of a warp
+const uint ELEMENTS = ROWS / 2u;  // of activations and sums, of a lane
+// Unrolled as the kernel is built: a driver that meets a loop over elements may put whole matrices into memory.
+#define EACH_ELEMENT(i) [[unroll]] for (uint i = 0u; i < 8u; ++i) if (i < ELEMENTS)
+
+#define PUT_PAIR(matrix, i, halves)                  \
+    {                                                \
+        const f16vec2 pair = unpackFloat2x16(halves); \
+        ELEMENT(matrix, i) = pair.x;                 \
+        ELEMENT(matrix, i + 1u) = pair.y;            \
+    }
+
+// Of element `i` of the sums.
+uint output_of(uint lane, uint i) { return lane / 4u + 8u * (2u * i / ELEMENTS); }
+uint row_of(uint lane, uint i) { return 2u * (lane % 4u) + i % 2u + (ROWS == 16u ? (i & 2u) * 4u : 0u); }
 
 #if MATRIX == KHR
 #extension GL_NV_cooperative_matrix : require
@@ -21,6 +36,7 @@ const uint LANES = 32u;  // of a warp
 #define WARP gl_SubgroupID
 #define LANE gl_SubgroupInvocationID
 #define CLEAR(sums) sums = SumMatrix(0.0)
+#define WARPS_IN_STEP false
 #define MULTIPLY_ADD(sums, weights, activations) sums = coopMatMulAddNV(weights, activations, sums)
 #define ELEMENT(matrix, i) matrix[i]
 #else
@@ -34,6 +50,7 @@ struct LaneMatrix {
 #define WARP (gl_LocalInvocationIndex / LANES)
 #define LANE (gl_LocalInvocationIndex % LANES)
 #define CLEAR(sums) [[unroll]] for (uint cleared = 0u; cleared < 8u; ++cleared) sums.at[cleared] = 0.0
+#define WARPS_IN_STEP true
 #define MULTIPLY_ADD(sums, weights, activations) multiply_add(sums, weights, activations)
 #define ELEMENT(matrix, i) matrix.at[i]
 
@@ -49,8 +66,8 @@ void multiply_add(inout LaneMatrix sums, LaneMatrix weights, LaneMatrix activati
         lane_activations[first + LANE * 8u + i] = activations.at[i];
     }
     barrier();
-    [[dont_unroll]] for (uint i = 0u; i < 8u; ++i) {
-        const uint col = LANE / 4u + (i & 4u) * 2u, row = LANE % 4u * 2u + (i & 1u) + (i & 2u) * 4u;
+    [[dont_unroll]] for (uint i = 0u; i < ELEMENTS; ++i) {
+        const uint col = output_of(LANE, i), row = row_of(LANE, i);
         [[unroll]] for (uint k = 0u; k < 16u; ++k) {
             const uint t = k % 8u / 2u;
             const uint w = first + (col % 8u * 4u + t) * 8u + (k & 1u) + k / 8u * 2u + col / 8u * 4u;

@@ -1,5 +1,5 @@
-// Asks the device which elements of a 16 x 16 matrix each lane has: matrices are loaded whose element (row, column) is
-// 16 * row + column, and every lane tells what it got. [3 matrices][32 lanes][8 elements]
+// Asks the device which elements of its matrices each lane has: matrices are loaded whose element (row, column) is
+// 16 * row + column, and every lane tells what it got, -1 beyond its last. [3 matrices][32 lanes][8 elements]
 //! MATRIX: khr
 #version 460
 #pragma use_vulkan_memory_model

@@ -4,6 +4,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
+layout(constant_id = 3) const bool TILED = false;
 #include "weights.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -29,7 +30,7 @@ shared float partial[OUTPUTS * ROWS * LANES];
 #define CHUNK_QUADS 1u
 #define CHUNK_VALUES(o, c, i) plain_values(p.weight, (o) * (p.inputs / 4u) + (c))
 #else
-#define LOAD_CHUNK(o, c) const Block block = load_block(p.weight, (o) * (p.inputs / 32u) + (c));
+#define LOAD_CHUNK(o, c) const Block block = load_block(p.weight, o, c, p.inputs / 32u);
 #define CHUNK_QUADS 8u
 #define CHUNK_VALUES(o, c, i) block_values(block, i)
 #endif

@@ -12,6 +12,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
 #include "functions.glsl"
+layout(constant_id = 13) const bool TILED = false;
 #include "weights.glsl"
 #include "weights_f16.glsl"
 
@@ -96,17 +97,21 @@ uint weight_row(uint first_result, uint row) {
     return result + within / WARP_RESULTS * results;
 }
 
-uint weight_block(uint first_result, uint step, uvec2 place) {
-    const uint blocks = p.inputs / 32u;
-    uint block = step * BLOCKS + place.y;
-    if (TAIL) block = min(block, blocks - 1u);
-    return weight_row(first_result, place.x) * blocks + block;
+uint weight_block(uint step, uvec2 place) {
+    const uint block = step * BLOCKS + place.y;
+    return TAIL ? min(block, p.inputs / 32u - 1u) : block;
 }
+
+RawBlock load_weights(uint first_result, uint step, uvec2 place) {
+    const uint row = weight_row(first_result, place.x), block = weight_block(step, place), blocks = p.inputs / 32u;
+    return load_raw(p.weight, place_of(row, block, blocks), row * blocks + block);
+}
+
 
 void load_step(uint first_row, uint first_result, uint step) {
     UNROLL for (uint i = 0u; i < WEIGHT_LOADS; ++i) {
         if (in_tile(i, TILE_COLS * BLOCKS)) {
-            raw_weights[i] = load_raw(p.weight, weight_block(first_result, step, weight_place(i)));
+            raw_weights[i] = load_weights(first_result, step, weight_place(i));
         }
     }
     UNROLL for (uint i = 0u; i < X_LOADS; ++i) {
@@ -127,7 +132,7 @@ void store_step(uint first_result, uint step, uint stage) {
             const uvec2 place = weight_place(i);
             const uint to = stage * STAGE + WEIGHTS + place.x * STRIDE + 4u * place.y;
             uvec4 values[4];
-            decode_f16(raw_weights[i], weight_block(first_result, step, place), values);
+            decode_f16(raw_weights[i], weight_block(step, place), values);
             [[unroll]] for (uint j = 0u; j < 4u; ++j) memory[to + j] = values[j];
         }
     }

@@ -11,7 +11,7 @@ namespace tandem::vulkan {
 namespace {
 
 struct Params {
-    DeviceWeight weight;
+    PlaneAddresses weight;
     VkDeviceAddress x, scales, bias, y;
     uint32_t inputs, outputs, rows, steps, bands;
 };
@@ -109,9 +109,10 @@ Status record_matmul(Recorder& recorder, const Tuning& tuning, const Capabilitie
         {.pipeline = {.kernel =
                           find_kernel(fmt::format("matmul.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
                       .constants = {warps(t) * lanes, lanes, kFragment, fragment_rows(t), kFragment, t.tile_rows,
-                                    t.tile_cols, t.depth, t.warp_rows, t.warp_cols, t.stages, glu, tail ? 1U : 0U},
+                                    t.tile_cols, t.depth, t.warp_rows, t.warp_cols, t.stages, glu, tail ? 1U : 0U,
+                                    call.weight.tiled ? 1U : 0U},
                       .subgroup = matrix ? lanes : 0},
-         .push = Params{call.weight, call.x, call.x + uint64_t{2} * call.rows * call.inputs, call.bias, call.y,
+         .push = Params{call.weight.planes, call.x, call.x + uint64_t{2} * call.rows * call.inputs, call.bias, call.y,
                         call.inputs, call.outputs, call.rows, steps, bands},
          .reads = {{call.x, activation_bytes(ActivationFormat::f16, call.rows, call.inputs)}},
          .writes = {{call.y, result_bytes(call, splits)}},

@@ -119,7 +119,7 @@ void main() {
                 const vec4 scaled = x[i] / row_scale;
                 Uint2sOut(p.y).at[row * quads + quad] = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
             } else if (FORMAT == ACTIVATION_TILES) {
-                store_tiles(p.y, p.rows, row, quad, x[i] / row_scale);
+                store_tiles(p.y, p.rows, p.cols, row, quad, x[i] / row_scale);
             } else {
                 Float4sOut(p.y).at[row * quads + quad] = x[i];
             }

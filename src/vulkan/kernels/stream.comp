@@ -1,7 +1,7 @@
 // y[split][row][output] = scale[row] * sum over i of x[row][i] * weight[output][i] + bias[output], or with a GLU
-// y[row][output] = activation(gate) * up, as kernels/matmul.comp, for activations in tiles: each warp by itself streams the
-// weights of COL_TILES x 16 outputs from memory into its lanes' registers and multiplies them there with ROW_TILES x 16
-// rows. A lane decodes whole blocks, so no weight is decoded twice in a warp or goes through shared memory.
+// y[row][output] = activation(gate) * up, as kernels/matmul.comp, for activations in tiles: each warp streams the weights of
+// COL_TILES x 16 outputs from memory into its lanes' registers and multiplies them there with ROW_TILES tiles of rows. A
+// lane decodes whole blocks, so no weight is decoded twice in a warp or goes through shared memory.
 //! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
 //! MATRIX: khr scalar
 #version 460
@@ -9,23 +9,23 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
-#include "weights.glsl"
-#include "weights_f16.glsl"
 #include "functions.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint INVOCATIONS = 128u;
 layout(constant_id = 1) const uint COLS = 16u;
-layout(constant_id = 2) const uint ROWS = 16u;
+layout(constant_id = 2) const uint ROWS = 16u;  // of a tile: 8 or 16
 layout(constant_id = 3) const uint DEPTH = 16u;
 layout(constant_id = 4) const uint COL_TILES = 2u;
 layout(constant_id = 5) const uint ROW_TILES = 1u;
 layout(constant_id = 6) const uint ROW_WARPS = 1u;  // of the workgroup's, side by side along the rows
 layout(constant_id = 7) const uint GLU = 0u;        // 0: none, else 1 + the enum op::Activation
 layout(constant_id = 8) const uint DEPTH_WARPS = 1u;  // that share the inputs of the same outputs
+layout(constant_id = 9) const bool TILED = false;
 const uint WARPS = INVOCATIONS / 32u;
 
 #include "lane_matrix.glsl"
+#include "weights.glsl"
 
 layout(push_constant, scalar) uniform Params {
     Weight weight;
@@ -37,12 +37,19 @@ layout(push_constant, scalar) uniform Params {
     uint outputs;  // rows of the weight
     uint rows;
     uint windows;  // of 128 inputs, of a split
+    uint pair_base;  // PAIR_BASE
 } p;
+
+uint pair_base;  // in a register of each lane, not a constant
+#define PAIR_BASE pair_base
+#include "weights_f16.glsl"
 
 const uint HALVES = GLU == 0u ? 1u : 2u;
 const uint RESULT_TILES = COL_TILES / HALVES;
 const uint COL_WARPS = WARPS / (ROW_WARPS * DEPTH_WARPS);
-const uint LANE_SUMS = COL_TILES * ROW_TILES * 8u;
+const uint LANE_SUMS = COL_TILES * ROW_TILES * ELEMENTS;
+
+const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
 
 // What warps that share their outputs leave for the first of them.
 shared float left[DEPTH_WARPS == 1u ? 1u : (DEPTH_WARPS - 1u) * COL_WARPS * ROW_WARPS * LANE_SUMS * LANES];
@@ -53,11 +60,15 @@ uint weight_row(uint first_result, uint tile, uint g) {
     return min(first_result + tile % RESULT_TILES * 16u + g, results - 1u) + tile / RESULT_TILES * results;
 }
 
-uint block_of[COL_TILES][2];  // the first of the lane's, of outputs g and g + 8 of each tile, counted over the matrix
+// Of outputs g and g + 8 of each tile: the place of the lane's first block, and its number in the matrix.
+uint place_at[COL_TILES][2];
+uint block_at[COL_TILES][2];
 
 void load_window(uint window, out RawBlock raw[COL_TILES][2]) {
     [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) raw[c][h] = load_raw(p.weight, block_of[c][h] + 4u * window);
+        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+            raw[c][h] = load_raw(p.weight, place_at[c][h] + (TILED ? 64u : 4u) * window, block_at[c][h] + 4u * window);
+        }
     }
 }
 
@@ -78,7 +89,6 @@ void put(uint split, uint row, uint result, float value, float up) {
 void main() {
     const uint split = gl_WorkGroupID.z;
     const uint lane = LANE, g = lane / 4u, t = lane % 4u;
-    const uint row_tiles = (p.rows + 15u) / 16u;
     const uint depth = WARP / (ROW_WARPS * COL_WARPS), place = WARP % (ROW_WARPS * COL_WARPS);
     const uint first_tile = (gl_WorkGroupID.x * ROW_WARPS + place % ROW_WARPS) * ROW_TILES;
     const uint first_result = (gl_WorkGroupID.y * COL_WARPS + place / ROW_WARPS) * RESULT_TILES * 16u;
@@ -87,46 +97,54 @@ void main() {
 
     [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            block_of[c][h] = weight_row(first_result, c, g + 8u * h) * (p.inputs / 32u) + t;
+            const uint row = weight_row(first_result, c, g + 8u * h);
+            place_at[c][h] = place_of(row, t, p.inputs / 32u);
+            block_at[c][h] = row * (p.inputs / 32u) + t;
         }
     }
-    uint x_at[ROW_TILES];  // of the tiles, those beyond the last being the last again
-    [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) x_at[r] = min(first_tile + r, row_tiles - 1u) * LANES + lane;
-
+    uint64_t x_at[ROW_TILES];  // of the tiles, those beyond the last being the last again
+    [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) {
+        const uint tile = min(first_tile + r, (p.rows + ROWS - 1u) / ROWS - 1u);
+        x_at[r] = p.x + uint64_t(tile * (p.inputs / 128u)) * (8u * STEP_BYTES) + lane * ROWS;
+    }
+    pair_base = p.pair_base | uint(x_at[0] >> 63);  // no address is so large, which only we know
     SumMatrix sums[COL_TILES][ROW_TILES];
     UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) CLEAR(sums[c][r]);
     }
     RawBlock raw[COL_TILES][2];
     load_window(min(first_window + depth, end_window - 1u), raw);
-    // All warps take as many turns; in the last some have nothing to add.
     [[dont_unroll]] for (uint turn = first_window; turn < end_window; turn += DEPTH_WARPS) {
-        const bool beyond = DEPTH_WARPS > 1u && turn + depth >= end_window;
+        const bool beyond = DEPTH_WARPS > 1u && turn + depth >= end_window;  // in the last turn
+        if (beyond && !WARPS_IN_STEP) break;
         const uint window = min(turn + depth, end_window - 1u);
         uvec4 values[COL_TILES][2][4];
         [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
             [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-                decode_f16(raw[c][h], block_of[c][h] + 4u * window, values[c][h]);
+                decode_f16(raw[c][h], 4u * window + t, values[c][h]);
             }
         }
         load_window(min(window + DEPTH_WARPS, end_window - 1u), raw);  // under way while this one is multiplied
         UNROLL for (uint s = 0u; s < 8u; ++s) {
             ActivationMatrix x[ROW_TILES];
             UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-                uvec4 halves = Uint4s(p.x).at[(window * 8u + s) * row_tiles * LANES + x_at[r]];
-                if (beyond) halves = uvec4(0u);
-                [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-                    const f16vec2 pair = unpackFloat2x16(halves[i]);
-                    ELEMENT(x[r], 2u * i) = pair.x;
-                    ELEMENT(x[r], 2u * i + 1u) = pair.y;
+                const uint64_t at = x_at[r] + window * (8u * STEP_BYTES);
+                if (ROWS == 16u) {
+                    const uvec4 halves = beyond ? uvec4(0u) : Uint4s(at).at[s * LANES];
+                    PUT_PAIR(x[r], 0u, halves.x);
+                    PUT_PAIR(x[r], 2u, halves.y);
+                    PUT_PAIR(x[r], 4u, halves.z);
+                    PUT_PAIR(x[r], 6u, halves.w);
+                } else {
+                    const uvec2 halves = beyond ? uvec2(0u) : Uint2s(at).at[s * LANES];
+                    PUT_PAIR(x[r], 0u, halves.x);
+                    PUT_PAIR(x[r], 2u, halves.y);
                 }
             }
             UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
                 WeightMatrix weights;
                 [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-                    const f16vec2 pair = unpackFloat2x16(values[c][i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
-                    ELEMENT(weights, 2u * i) = pair.x;
-                    ELEMENT(weights, 2u * i + 1u) = pair.y;
+                    PUT_PAIR(weights, 2u * i, values[c][i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
                 }
                 UNROLL for (uint r = 0u; r < ROW_TILES; ++r) MULTIPLY_ADD(sums[c][r], weights, x[r]);
             }
@@ -136,17 +154,17 @@ void main() {
     if (DEPTH_WARPS > 1u) {  // the first warp of those that share outputs gets the sums of all
         const uint first = place * LANE_SUMS, all = ROW_WARPS * COL_WARPS * LANE_SUMS;
         UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
-            [[unroll]] for (uint e = 0u; e < 8u; ++e) {
-                const uint at = (depth - 1u) * all + first + i * 8u + e;
+            EACH_ELEMENT(e) {
+                const uint at = (depth - 1u) * all + first + i * ELEMENTS + e;
                 if (depth > 0u) left[at * LANES + lane] = ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
             }
         }
         barrier();
         UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
-            [[unroll]] for (uint e = 0u; e < 8u; ++e) {
+            EACH_ELEMENT(e) {
                 float sum = ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
                 [[unroll]] for (uint d = 0u; d + 1u < DEPTH_WARPS; ++d) {
-                    sum += left[(d * all + first + i * 8u + e) * LANES + lane];  // of no use to the other warps
+                    sum += left[(d * all + first + i * ELEMENTS + e) * LANES + lane];  // of no use to the other warps
                 }
                 ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e) = sum;
             }
@@ -154,10 +172,10 @@ void main() {
     }
     UNROLL for (uint c = 0u; c < RESULT_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-            if (first_tile + r >= row_tiles || depth > 0u) continue;
-            [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-                const uint result = first_result + c * 16u + g + (i & 4u) * 2u;
-                const uint row = (first_tile + r) * 16u + 2u * t + (i & 1u) + (i & 2u) * 4u;
+            if (depth > 0u) continue;
+            EACH_ELEMENT(i) {
+                const uint result = first_result + c * 16u + output_of(lane, i);
+                const uint row = (first_tile + r) * ROWS + row_of(lane, i);
                 const uint up = c + COL_TILES - RESULT_TILES;
                 put(split, row, result, ELEMENT(sums[c][r], i), GLU == 0u ? 0.0 : ELEMENT(sums[up][r], i));
             }

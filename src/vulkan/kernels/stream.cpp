@@ -11,13 +11,15 @@ namespace tandem::vulkan {
 namespace {
 
 struct Params {
-    DeviceWeight weight;
+    PlaneAddresses weight;
     VkDeviceAddress x, scales, bias, y;
-    uint32_t inputs, outputs, rows, windows;
+    uint32_t inputs, outputs, rows, windows, pair_base;
 };
 
 constexpr uint32_t kWarpLanes = 32;
-constexpr uint32_t kMinSplitWindows = 4;  // below, starting up takes as long as the work
+constexpr uint32_t kMatrixOutputs = 16;
+constexpr uint32_t kPairBase = 0x64006400;  // kernels/weights_f16.glsl
+constexpr uint32_t kMinSplitWindows = 4;    // below, starting up takes as long as the work
 
 const StreamTuning& choose(const Tuning& tuning, uint32_t rows) {
     return entry_for(tuning.stream, &StreamTuning::max_rows, rows);
@@ -29,8 +31,8 @@ struct Grid {
 Grid grid_of(const StreamTuning& t, const MatmulCall& call) {
     const uint32_t results = call.glu ? call.outputs / 2 : call.outputs;
     const uint32_t result_tiles = t.col_tiles / (call.glu ? 2 : 1);
-    return {divide_up(call.rows, kMatrixRows * t.row_tiles * t.row_warps),
-            divide_up(results, kMatrixRows * result_tiles * (t.warps / (t.row_warps * t.depth_warps)))};
+    return {divide_up(call.rows, tile_rows(call.rows) * t.row_tiles * t.row_warps),
+            divide_up(results, kMatrixOutputs * result_tiles * (t.warps / (t.row_warps * t.depth_warps)))};
 }
 
 // Windows of kMatrixInputs that each split takes.
@@ -61,11 +63,12 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
     return recorder.dispatch(
         {.pipeline = {.kernel =
                           find_kernel(fmt::format("stream.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
-                      .constants = {t.warps * kWarpLanes, 16, 16, 16, t.col_tiles, t.row_tiles, t.row_warps,
-                                    call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0, t.depth_warps},
+                      .constants = {t.warps * kWarpLanes, kMatrixOutputs, tile_rows(call.rows), 16, t.col_tiles,
+                                    t.row_tiles, t.row_warps, call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0,
+                                    t.depth_warps, call.weight.tiled ? 1U : 0U},
                       .subgroup = matrix ? kWarpLanes : 0},
-         .push = Params{call.weight, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y, call.inputs,
-                        call.outputs, call.rows, split_windows(t, call)},
+         .push = Params{call.weight.planes, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y,
+                        call.inputs, call.outputs, call.rows, split_windows(t, call), kPairBase},
          .reads = {{call.x, x_bytes}},
          .writes = {{call.y, splits * call.rows * results * sizeof(float)}},
          .groups = {grid.row_groups, grid.col_groups, splits}});

@@ -1,5 +1,5 @@
-// Weights as they lie on the device (see vulkan/weights.h): blocks of 32 elements, decoded to value = scale * q + offset.
-// WEIGHT selects the type; its values are those of the enum DType.
+// Weights as they lie on the device (see vulkan/planes.h): blocks of 32 elements, decoded to value = scale * q + offset.
+// WEIGHT selects the type; its values are those of the enum DType. To come after the constant TILED.
 #define F32 0
 #define F16 1
 #define BF16 2
@@ -14,7 +14,7 @@
 
 struct Weight {
     uint64_t quants;  // the bytes of plain types; else 16 bytes a block, 32 for Q8_0
-    uint64_t scales;  // f16, two f16, or 16 bytes for each 256 elements
+    uint64_t scales;  // f16, two f16, two int8, or 16 bytes for each 256 elements
     uint64_t high;    // bits above the fourth
     uint64_t deltas;  // Q6_K: f16 for each 256 elements
 };
@@ -26,15 +26,8 @@ struct Block {
     vec2 offset;
 };
 
-// Four bits of `high`, one into bit 4 of each byte.
-uint spread_bits(uint high) {
-    return ((high & 1u) | ((high & 2u) << 7) | ((high & 4u) << 14) | ((high & 8u) << 21)) << 4;
-}
-
-// Four pairs of bits of `high`, one into bits 4 and 5 of each byte.
-uint spread_pairs(uint high) {
-    return ((high & 3u) | ((high & 12u) << 6) | ((high & 48u) << 12) | ((high & 192u) << 18)) << 4;
-}
+// Of every byte of `high` the bits from `bit` on, moved to bit 4 and beyond.
+uint to_bit_4(uint high, uint bit) { return bit <= 4u ? high << (4u - bit) : high >> (bit - 4u); }
 
 uint byte_of(uvec4 bytes, uint i) { return (bytes[i >> 2] >> (8u * (i & 3u))) & 255u; }
 
@@ -53,10 +46,10 @@ struct RawBlock {
 #else
     uvec4 quants[1];
 #endif
-#if WEIGHT == Q4_K || WEIGHT == Q5_K || WEIGHT == Q6_K
+#if WEIGHT == Q4_K || WEIGHT == Q5_K
     uvec4 scales;
 #else
-    uint scales;  // one f16 or two
+    uint scales;
 #endif
 #if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
     uint high;
@@ -66,26 +59,32 @@ struct RawBlock {
 #endif
 };
 
-// `block` counts the blocks of 32 elements over the whole matrix. Not for plain types.
-RawBlock load_raw(Weight w, uint block) {
+// The place of block `block` of a row of `blocks`.
+uint place_of(uint row, uint block, uint blocks) {
+    if (!TILED) return row * blocks + block;
+    return ((row / 16u * (blocks / 4u) + block / 4u) * 2u + row / 8u % 2u) * 32u + row % 8u * 4u + block % 4u;
+}
+
+// The block at `place`, which is the number `block` of the matrix, row after row. Not for plain types.
+RawBlock load_raw(Weight w, uint place, uint block) {
     RawBlock raw;
 #if WEIGHT == Q8_0
-    raw.quants[0] = Uint4s(w.quants).at[2u * block];
-    raw.quants[1] = Uint4s(w.quants).at[2u * block + 1u];
+    raw.quants[0] = Uint4s(w.quants).at[2u * place];
+    raw.quants[1] = Uint4s(w.quants).at[2u * place + 1u];
 #else
-    raw.quants[0] = Uint4s(w.quants).at[block];
+    raw.quants[0] = Uint4s(w.quants).at[place];
 #endif
-#if WEIGHT == Q4_K || WEIGHT == Q5_K || WEIGHT == Q6_K
+#if WEIGHT == Q4_K || WEIGHT == Q5_K
     raw.scales = Uint4s(w.scales).at[block / 8u];
 #elif WEIGHT == Q4_1 || WEIGHT == Q5_1
-    raw.scales = Uints(w.scales).at[block];
+    raw.scales = Uints(w.scales).at[place];
 #else
-    raw.scales = uint(Shorts(w.scales).at[block]);
+    raw.scales = uint(Shorts(w.scales).at[place]);
 #endif
 #if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
-    raw.high = Uints(w.high).at[block];
+    raw.high = Uints(w.high).at[place];
 #elif WEIGHT == Q6_K
-    raw.high = Uint2s(w.high).at[block];
+    raw.high = Uint2s(w.high).at[place];
     raw.delta = Halves(w.deltas).at[block / 8u];
 #endif
     return raw;
@@ -104,8 +103,8 @@ Block decode_block(RawBlock raw, uint block) {
     b.q[1] = (raw.quants[0] >> 4) & 0x0f0f0f0fu;
 #if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-        b.q[0][i] |= spread_bits(raw.high >> (4u * i));
-        b.q[1][i] |= spread_bits(raw.high >> (16u + 4u * i));
+        b.q[0][i] |= to_bit_4(raw.high, i) & 0x10101010u;
+        b.q[1][i] |= to_bit_4(raw.high, 4u + i) & 0x10101010u;
     }
 #endif
 #if WEIGHT == Q4_0 || WEIGHT == Q5_0
@@ -120,19 +119,19 @@ Block decode_block(RawBlock raw, uint block) {
     b.offset = vec2(-scaled.y);
 #elif WEIGHT == Q6_K
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-        b.q[0][i] |= spread_pairs(raw.high.x >> (8u * i));
-        b.q[1][i] |= spread_pairs(raw.high.y >> (8u * i));
+        b.q[0][i] |= to_bit_4(raw.high.x, 2u * i) & 0x30303030u;
+        b.q[1][i] |= to_bit_4(raw.high.y, 2u * i) & 0x30303030u;
     }
-    const uint at = 2u * (block % 8u);
-    const ivec2 s = ivec2(int(byte_of(raw.scales, at) << 24) >> 24, int(byte_of(raw.scales, at + 1u) << 24) >> 24);
-    b.scale = float(raw.delta) * vec2(s);
+    b.scale = float(raw.delta) * vec2(ivec2(int(raw.scales << 24), int(raw.scales << 16)) >> 24);
     b.offset = -32.0 * b.scale;
 #endif
 #endif
     return b;
 }
 
-Block load_block(Weight w, uint block) { return decode_block(load_raw(w, block), block); }
+Block load_block(Weight w, uint row, uint block, uint blocks) {
+    return decode_block(load_raw(w, place_of(row, block, blocks), row * blocks + block), block);
+}
 
 // Four elements, beginning at 4 * `i`, of a block.
 vec4 block_values(Block b, uint i) {

@@ -13,15 +13,20 @@ struct RawBlock {
     uvec4 quants[4];
 };
 
-RawBlock load_raw(Weight w, uint block) {
+uint place_of(uint row, uint block, uint blocks) { return row * blocks + block; }
+
+RawBlock load_raw(Weight w, uint place, uint block) {
     RawBlock raw;
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) raw.quants[i] = Uint4s(w.quants).at[4u * block + i];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) raw.quants[i] = Uint4s(w.quants).at[4u * place + i];
     return raw;
 }
 #endif
 
 // 0x6400 is 1024 as f16, whose last bit counts 1: the bits of an integer n below 1024 put there make 1024 + n, exactly.
+// A kernel may define PAIR_BASE as a variable of this value: an instruction takes one constant, so mask and base need two.
+#ifndef PAIR_BASE
 #define PAIR_BASE 0x64006400u
+#endif
 
 #if WEIGHT == Q4_0
 // Both ways to n - 8 are exact: 1024 + n - 1032 for a low nibble, (1024 + 16 n) / 16 - 72 for a high one. So the product with

@@ -74,14 +74,14 @@ TEST(Gemv, EveryWeightTypeAgrees) {
 TEST(Gemv, EveryTuningAgrees) {
     for (uint32_t per_row : {4U, 8U, 16U, 32U}) {
         for (uint32_t rows : {1U, 2U}) {
-            expect_product({.outputs = 100,
-                            .inputs = 352,
-                            .tuning = {.lanes = per_row == 8 ? 256U : 64U,
-                                       .lanes_per_row = per_row,
-                                       .rows = rows,
-                                       .unroll = rows,
-                                       .groups = 3,
-                                       .staged = rows == 1 ? 1U : 0U}});
+            const GemvTuning tuning{.lanes = per_row == 8 ? 256U : 64U,
+                                    .lanes_per_row = per_row,
+                                    .rows = rows,
+                                    .unroll = rows,
+                                    .groups = 3,
+                                    .staged = rows == 1 ? 1U : 0U};
+            expect_product({.outputs = 100, .inputs = 352, .tuning = tuning});
+            expect_product({.outputs = 112, .inputs = 384, .tuning = tuning});  // in tiles
         }
     }
 }

@@ -29,7 +29,7 @@ HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t
 
 DeviceWeight upload_planes(const HostMatrix& matrix) {
     const auto sizes = plane_bytes(matrix.dtype, int64_t{matrix.rows} * matrix.cols);
-    DeviceWeight weight;
+    DeviceWeight weight{.planes = {}, .tiled = is_tiled(matrix.dtype, matrix.rows, matrix.cols)};
     PlaneTargets targets;
     for (size_t plane = 0; plane < Planes::count; ++plane) {
         if (sizes[plane] == 0) continue;
@@ -37,7 +37,7 @@ DeviceWeight upload_planes(const HostMatrix& matrix) {
         weight.planes[plane] = buffer.address;
         targets.begin[plane] = buffer.mapped;
     }
-    repack(matrix.dtype, matrix.blocks, targets);
+    repack(matrix.dtype, matrix.blocks, targets, weight.tiled ? matrix.cols : 0);
     return weight;
 }
 

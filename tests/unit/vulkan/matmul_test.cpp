@@ -79,7 +79,8 @@ class Product {
             targets.begin[plane] = buffer.mapped;
             call_.weight.planes[plane] = buffer.address;
         }
-        repack(c.dtype, blocks, targets);
+        call_.weight.tiled = is_tiled(c.dtype, c.outputs, c.inputs);
+        repack(c.dtype, blocks, targets, call_.weight.tiled ? c.inputs : 0);
         make_activations();
         bias_ = numbers_.vector(c.outputs, 1.0F);
         call_.dtype = c.dtype;
@@ -181,7 +182,10 @@ void expect_agreement(const Case& c) {
 }
 
 TEST(Matmul, DecodesEveryWeightType) {
-    for (DType dtype : kWeightTypes) expect_agreement({.dtype = dtype, .rows = 17, .outputs = 70, .inputs = 512});
+    for (DType dtype : kWeightTypes) {
+        for (uint32_t outputs : {70U, 80U})  // the second in tiles
+            expect_agreement({.dtype = dtype, .rows = 17, .outputs = outputs, .inputs = 512});
+    }
 }
 
 TEST(Matmul, TakesAnyNumberOfRows) {

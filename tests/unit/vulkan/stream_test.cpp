@@ -81,7 +81,7 @@ TEST(Stream, EveryWeightTypeAgrees) {
 }
 
 TEST(Stream, AnyNumberOfRowsAndOutputs) {
-    for (uint32_t rows : {1U, 2U, 16U, 33U}) {
+    for (uint32_t rows : {1U, 2U, 8U, 9U, 16U, 33U}) {
         expect_product({.rows = rows, .outputs = 70, .inputs = 128, .bias = true});
     }
 }

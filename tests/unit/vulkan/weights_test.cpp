@@ -77,12 +77,12 @@ TEST(Uploader, BringsTensorsThatAreLargerThanAllItsStaging) {
     Arena arena(gpu().device(), MemoryKind::device, uint64_t{1} << 20);
     const PlanePlace place{.buffer = arena.allocate(2 * values.size() * sizeof(float)).value()};
     Uploader uploader(gpu().queue(), uint64_t{16} << 10);
-    ASSERT_TRUE(uploader.put(view, place, 0));
-    ASSERT_TRUE(uploader.put(view, place, 100'000));
+    ASSERT_TRUE(uploader.put(view, place, 0, false));
+    ASSERT_TRUE(uploader.put(view, place, 100'000, false));
     ASSERT_TRUE(uploader.finish());
     EXPECT_EQ(floats_at(place.buffer.address, 100'000), values);
     EXPECT_EQ(floats_at(place.buffer.address + values.size() * sizeof(float), 100'000), values);
-    ASSERT_TRUE(uploader.put(view, place, 0)) << "it can be used again";
+    ASSERT_TRUE(uploader.put(view, place, 0, false)) << "it can be used again";
     ASSERT_TRUE(uploader.finish());
 }
 
