@@ -11,10 +11,6 @@ namespace {
 
 constexpr int32_t kNowhere = -1;
 
-int divide_up(int a, int b) {
-    return (a + b - 1) / b;
-}
-
 }  // namespace
 
 bool BlockContent::used() const {
@@ -209,7 +205,7 @@ int KvBlocks::take_prefix(BlockTable& table, std::string_view salt, std::span<co
     for (size_t g = 0; g < groups_.size(); ++g) {
         BlockTable::Group& held = table.groups[g];
         held.first = first_needed(g, path.positions);
-        held.blocks.assign(static_cast<size_t>(divide_up(path.positions, block_tokens_)), 0);
+        held.blocks.assign(static_cast<size_t>(blocks_of(path.positions, block_tokens_)), 0);
         for (size_t i = static_cast<size_t>(held.first); i < held.blocks.size(); ++i) {
             const BlockContent& content = i < path.full.size() ? *path.full[i] : *path.partial;
             held.blocks[i] = content.block[g];
@@ -236,7 +232,7 @@ int KvBlocks::missing(const BlockTable& table, size_t group, int written, int en
     const int have = static_cast<int>(held.blocks.size());
     const int at = written / block_tokens_;
     const bool copy = at < have && must_copy(group, held.blocks[static_cast<size_t>(at)], written % block_tokens_);
-    return std::max(0, divide_up(end, block_tokens_) - have) + (copy ? 1 : 0);
+    return std::max(0, blocks_of(end, block_tokens_) - have) + (copy ? 1 : 0);
 }
 
 // Makes the block at `written` one that only this table reads and whose content nobody looks for.
@@ -262,7 +258,7 @@ bool KvBlocks::grow(BlockTable& table, int written, int end) {
     for (size_t g = 0; g < groups_.size(); ++g) {
         own(table, g, written);
         std::vector<int32_t>& blocks = table.groups[g].blocks;
-        const auto wanted = static_cast<size_t>(divide_up(end, block_tokens_));
+        const auto wanted = static_cast<size_t>(blocks_of(end, block_tokens_));
         while (blocks.size() < wanted) blocks.push_back(take_oldest(g));
     }
     return true;
@@ -271,9 +267,9 @@ bool KvBlocks::grow(BlockTable& table, int written, int end) {
 bool KvBlocks::has_room(const BlockTable& table, int end, int rows, int spare) const {
     for (size_t g = 0; g < groups_.size(); ++g) {
         const BlockTable::Group& held = table.groups[g];
-        int most = divide_up(end, block_tokens_) - static_cast<int>(held.blocks.size());
+        int most = blocks_of(end, block_tokens_) - static_cast<int>(held.blocks.size());
         if (groups_[g].window > 0) {
-            const int live = divide_up(groups_[g].window + rows, block_tokens_) + 1;
+            const int live = blocks_of(groups_[g].window + rows, block_tokens_) + 1;
             most = std::min(most, live - (static_cast<int>(held.blocks.size()) - held.first));
         }
         if (std::max(0, most) + 1 + spare > pools_[g].available) return false;  // one more: a shared block's copy
@@ -306,7 +302,7 @@ BlockTable KvBlocks::fork(const BlockTable& table, int computed) {
     for (size_t g = 0; g < groups_.size(); ++g) {
         BlockTable::Group& held = other.groups[g];
         held = table.groups[g];
-        held.blocks.resize(static_cast<size_t>(divide_up(computed, block_tokens_)));
+        held.blocks.resize(static_cast<size_t>(blocks_of(computed, block_tokens_)));
         for (size_t i = static_cast<size_t>(held.first); i < held.blocks.size(); ++i) hold(g, held.blocks[i]);
     }
     return other;

@@ -17,6 +17,11 @@ namespace tandem::engine {
 
 using text::TokenId;
 
+// Blocks that `positions` take.
+inline int blocks_of(int64_t positions, int block_tokens) {
+    return static_cast<int>((positions + block_tokens - 1) / block_tokens);
+}
+
 // The tokens of one block, and by its parent those of all blocks before it. Contents are found by comparing tokens,
 // never by a hash alone, so nothing is ever taken for something else.
 struct BlockContent;

@@ -6,10 +6,6 @@ namespace tandem::engine {
 
 namespace {
 
-int divide_up(int64_t a, int b) {
-    return static_cast<int>((a + b - 1) / b);
-}
-
 std::vector<std::string> results_of(Wanted wanted) {
     switch (wanted) {
         case Wanted::tokens:
@@ -60,10 +56,10 @@ std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const Cac
     for (const graph::CacheLayer& layer : program.caches)
         groups[static_cast<size_t>(layer.group)].window = layer.window;
     const auto fill = [&](int sequences, int64_t positions) {
-        const int all = divide_up(positions, plan.block_tokens) + 2;  // one is copied, one is begun
+        const int all = blocks_of(positions, plan.block_tokens) + 2;  // one is copied, one is begun
         for (KvBlocks::Group& group : groups) {
-            const int live = sequences * (divide_up(group.window, plan.block_tokens) + 2);
-            const int kept = 2 * (live + divide_up(plan.rows, plan.block_tokens));
+            const int live = sequences * (blocks_of(group.window, plan.block_tokens) + 2);
+            const int kept = 2 * (live + blocks_of(plan.rows, plan.block_tokens));
             group.blocks = group.window == 0 ? all : std::min(all, kept);
         }
     };

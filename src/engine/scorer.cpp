@@ -7,8 +7,8 @@ namespace tandem::engine {
 
 namespace {
 
-constexpr int kBlockTokens = 32;
-constexpr int kRows = 64;  // of logits at once: a row of a large vocabulary is a megabyte
+constexpr int kScorerBlock = 32;
+constexpr int kScorerRows = 64;  // of logits at once: a row of a large vocabulary is a megabyte
 
 }  // namespace
 
@@ -16,14 +16,14 @@ Result<std::unique_ptr<Scorer>> Scorer::open(const models::Model& model, device:
                                              const ScorerOptions& options) {
     if (options.context < 0) return fail("context {}: it cannot be negative", options.context);
     const int context = context_or_default(model, options.context);
-    const int blocks = (context + kBlockTokens - 1) / kBlockTokens;
+    const int blocks = blocks_of(context, kScorerBlock);
     const auto groups = static_cast<size_t>(model.program.cache_groups());
     std::unique_ptr<Runner> runner =
         TRY(Runner::open(model, backend,
-                         {.rows = std::min(kRows, context),
-                          .outputs = std::min(kRows, context),
+                         {.rows = std::min(kScorerRows, context),
+                          .outputs = std::min(kScorerRows, context),
                           .kv_dtype = options.kv_dtype.value_or(default_kv_dtype(model)),
-                          .block_tokens = kBlockTokens,
+                          .block_tokens = kScorerBlock,
                           .groups = std::vector<KvBlocks::Group>(groups, {.window = 0, .blocks = blocks})}));
     std::unique_ptr<Scorer> scorer(new Scorer(context, std::move(runner)));
     scorer->blocks_.resize(static_cast<size_t>(blocks));
@@ -44,7 +44,7 @@ Status Scorer::score(std::span<const TokenId> tokens,
     const int total = static_cast<int>(tokens.size());
     for (int past = 0; past < total;) {
         const auto piece =
-            tokens.subspan(static_cast<size_t>(past), static_cast<size_t>(std::min(kRows, total - past)));
+            tokens.subspan(static_cast<size_t>(past), static_cast<size_t>(std::min(kScorerRows, total - past)));
         batch_.tokens.assign(piece.begin(), piece.end());
         batch_.positions.resize(piece.size());
         std::iota(batch_.positions.begin(), batch_.positions.end(), past);
