@@ -326,15 +326,21 @@ void pack_panel(const typename Weights::Block* const (&rows)[kLanes], int count,
         hn::Store(scales, d, panel.scales + b * kLanes);
     }
     for (int b = 0; b < count; b += kBlocksPerVector) {
-        const bool alone = b + kBlocksPerVector > count;  // one block where a vector takes two
+        const Block* from[kLanes];
+        Block padded[kLanes][2];
+        for (int lane = 0; lane < kLanes; ++lane) from[lane] = rows[lane] + b;
+        if (b + kBlocksPerVector > count) {  // one block where a vector takes two
+            for (int lane = 0; lane < kLanes; ++lane) {
+                padded[lane][0] = *from[lane];
+                padded[lane][1] = {};
+                from[lane] = padded[lane];
+            }
+        }
         TANDEM_UNROLL
         for (int i = 0; i < kVectorsPerBlock; ++i) {
             VU32 v[kLanes];
             TANDEM_UNROLL
-            for (int lane = 0; lane < kLanes; ++lane) {
-                const Block pair[2] = {rows[lane][b], {}};
-                v[lane] = hn::BitCast(DU32(), Weights::load(alone ? pair : rows[lane] + b, i));
-            }
+            for (int lane = 0; lane < kLanes; ++lane) v[lane] = hn::BitCast(DU32(), Weights::load(from[lane], i));
             transpose(v);
             uint8_t* to = panel.q + static_cast<size_t>(b * 8 + i * kLanes) * kLanes * 4;
             TANDEM_UNROLL
