@@ -1,0 +1,164 @@
+// Time that a grammar adds to each token on the host, with a vocabulary of Gemma's size: first request and later ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <set>
+
+#include "text/grammar/matcher.h"
+
+namespace tandem::bench {
+
+namespace {
+
+using text::GrammarMatcher;
+using text::TokenId;
+using text::TokenMasks;
+using text::TokenTrie;
+
+constexpr size_t kVocab = 262'144;
+constexpr int kRequests = 20;
+
+double now_us() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::micro>(now).count();
+}
+
+class VocabularyMaker {
+  public:
+    // Bytes, words of many alphabets, numbers, blanks, and the punctuation of code and JSON alone and after words.
+    std::vector<std::string> make() {
+        std::set<std::string> made;
+        for (int byte = 0; byte < 256; ++byte) made.insert(std::string(1, static_cast<char>(byte)));
+        for (int i = 0; i < 1000; ++i) made.insert(std::to_string(i));
+        for (size_t i = 1; i < 32; ++i) made.insert(std::string(i, ' '));
+        for (size_t i = 0; i < 32; ++i) made.insert("\n" + std::string(i, ' '));
+        while (made.size() < kVocab - 1)
+            made.insert(random_() % 40 == 0 ? word() + mark() : random_() % 20 == 0 ? mark() + word() : word());
+        std::vector<std::string> tokens(made.begin(), made.end());
+        std::shuffle(tokens.begin(), tokens.end(), random_);
+        tokens.emplace_back();
+        return tokens;
+    }
+
+  private:
+    std::string mark() {
+        static const std::vector<std::string> kMarks = {"\"",    "\",",   "\":", "\"}",   "\"},", "{\"", "[\"",
+                                                        "\",\"", "\":\"", "}",   "},{\"", "\\n",  ".\"", ":",
+                                                        ",",     ".",     "(",   ");",    "='",   "/>"};
+        return kMarks[random_() % kMarks.size()];
+    }
+
+    std::string word() {
+        static const std::vector<std::string> kLatin = {"a", "e", "i",  "o",  "u",  "t",  "n",  "s",
+                                                        "r", "l", "th", "st", "in", "er", "on", "é"};
+        std::string text = random_() % 2 == 0 ? " " : "";
+        const bool latin = random_() % 4 != 0;
+        const size_t length = 2 + random_() % 6;
+        for (size_t i = 0; i < length; ++i) {
+            if (latin) {
+                text += kLatin[random_() % kLatin.size()];
+            } else {  // three bytes each
+                text += static_cast<char>(0xE4 + random_() % 5);
+                text += static_cast<char>(0x80 + random_() % 64);
+                text += static_cast<char>(0x80 + random_() % 64);
+            }
+        }
+        return text;
+    }
+
+    std::mt19937 random_{1};
+};
+
+struct Timings {
+    std::vector<double> mask_us, accept_us;
+
+    static double quantile(std::vector<double>& values, double q) {
+        std::sort(values.begin(), values.end());
+        return values.empty() ? 0 : values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
+    }
+    void print(std::string_view name) {
+        fmt::print(
+            "  {:<16} {:>6} tokens, mask p50 {:>7.1f} us, p99 {:>8.1f} us, accept p50 {:>5.2f} us, p99 {:>5.2f} us\n",
+            name, mask_us.size(), quantile(mask_us, 0.5), quantile(mask_us, 0.99), quantile(accept_us, 0.5),
+            quantile(accept_us, 0.99));
+    }
+};
+
+// One answer: random tokens that are allowed; strings end after a few.
+void generate(const std::shared_ptr<const TokenMasks>& masks, unsigned seed, Timings& timings) {
+    GrammarMatcher matcher(masks);
+    std::mt19937 random(seed);
+    std::vector<uint32_t> mask(kVocab / 32);
+    for (int step = 0; step < 200 && !matcher.finished(); ++step) {
+        const double start = now_us();
+        if (!matcher.fill_mask(mask)) return;
+        timings.mask_us.push_back(now_us() - start);
+        // The first one after a random place; every so often one that ends a string, where there is one.
+        const size_t from = random() % kVocab;
+        TokenId chosen = -1;
+        for (size_t i = 0; i < kVocab; ++i) {
+            const auto id = static_cast<TokenId>((from + i) % kVocab);
+            if (((mask[static_cast<size_t>(id) / 32] >> (id % 32)) & 1U) == 0) continue;
+            const bool ends_string = masks->trie().bytes(id).starts_with('"');
+            if (chosen < 0 || ends_string) chosen = id;
+            if (ends_string || step % 6 != 0) break;
+        }
+        const double before = now_us();
+        matcher.accept(chosen);
+        timings.accept_us.push_back(now_us() - before);
+    }
+}
+
+void measure(std::string_view name, const Result<text::CompiledGrammarPtr>& grammar, double compile_us,
+             const std::shared_ptr<const TokenTrie>& trie) {
+    if (!grammar) return fmt::print("{}: {}\n", name, grammar.error().message);
+    const auto masks = std::make_shared<const TokenMasks>(*grammar, trie);
+    Timings first;
+    Timings later;
+    generate(masks, 0, first);
+    for (unsigned i = 1; i <= kRequests; ++i) generate(masks, i, later);
+    fmt::print("{}: compiled in {:.2f} ms, {:.1f} MiB of masks kept\n", name, compile_us / 1e3,
+               static_cast<double>(masks->kept_bytes()) / (1 << 20));
+    first.print("first answer");
+    later.print("later answers");
+}
+
+constexpr std::string_view kTool = R"({"type": "object", "properties": {
+    "location": {"type": "string", "description": "City and country"},
+    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+    "days": {"type": "integer", "minimum": 1, "maximum": 14},
+    "details": {"type": "object", "properties": {"hourly": {"type": "boolean"},
+        "note": {"type": "string", "maxLength": 200},
+        "fields": {"type": "array", "items": {"type": "string", "enum": ["temperature", "wind", "rain"]}, "maxItems": 5}},
+        "required": ["hourly", "note", "fields"], "additionalProperties": false}},
+    "required": ["location", "unit", "days", "details"], "additionalProperties": false})";
+
+template <typename Compile>
+void run(std::string_view name, const std::shared_ptr<const TokenTrie>& trie, Compile compile) {
+    (void)compile();  // memory and caches are warm in a server
+    const double start = now_us();
+    const auto grammar = compile();
+    measure(name, grammar, now_us() - start, trie);
+}
+
+void run_all() {
+    auto tokens = VocabularyMaker().make();
+    const double start = now_us();
+    const auto trie = std::make_shared<const TokenTrie>(std::move(tokens), std::vector<TokenId>{kVocab - 1});
+    fmt::print("trie of {} tokens: {} nodes in {:.0f} ms\n", trie->vocab_size(), trie->nodes().size(),
+               (now_us() - start) / 1e3);
+    run("tool call", trie, [] { return text::compile_json_schema(kTool); });
+    run("any JSON object", trie, [] { return text::compile_json_object(); });
+    run("GBNF list", trie, [] { return text::compile_gbnf("root ::= (\"- \" [^\\n]{10,80} \"\\n\"){3,10}"); });
+}
+
+}  // namespace
+
+}  // namespace tandem::bench
+
+int main() {
+    tandem::bench::run_all();
+    return 0;
+}

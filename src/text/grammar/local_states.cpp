@@ -1,0 +1,154 @@
+#include "text/grammar/local_states.h"
+
+#include <algorithm>
+
+#include "text/grammar/limits.h"
+
+namespace tandem::text::grammar {
+
+namespace {
+
+void append(std::u32string& key, const Item& item, CallId call) {
+    key += static_cast<char32_t>(item.state);
+    key += static_cast<char32_t>(item.count);
+    key += static_cast<char32_t>(call);
+}
+
+// Gives calls new numbers in the order in which they are met; call 0 keeps its own.
+class Renumbering {
+  public:
+    CallId operator()(CallId call) {
+        if (call == 0) return 0;
+        const auto known = std::find(met_.begin(), met_.end(), call) - met_.begin();
+        if (known == std::ssize(met_)) met_.push_back(call);
+        return static_cast<CallId>(known) + 1;
+    }
+    const std::vector<CallId>& met() const { return met_; }
+
+  private:
+    std::vector<CallId> met_;
+};
+
+}  // namespace
+
+LocalStates::LocalStates(const Automaton& automaton, size_t horizon)
+    : automaton_(automaton), horizon_(horizon), machine_(automaton) {
+    clear();
+}
+
+void LocalStates::clear() {
+    next_.clear();
+    flags_.clear();
+    keys_.clear();
+    ids_.clear();
+    overflow_ = false;
+    loaded_ = kUnknown;
+    const Id dead = intern(graph_, {}, 1, false);
+    CHECK(dead == kDead);
+}
+
+// The key has the items that a byte or the end of a call led to; the others follow from them.
+LocalStates::Id LocalStates::intern(const CallGraph& graph, std::span<const Item> items, CallId first_new, bool exits) {
+    std::vector<Item> kept;
+    kept.reserve(items.size());
+    for (const Item& item : items) {
+        if (item.call < first_new && !machine_.is_done(item)) kept.push_back(item);
+    }
+    std::sort(kept.begin(), kept.end());
+    std::u32string key = {static_cast<char32_t>(exits), static_cast<char32_t>(kept.size())};
+    Renumbering calls;
+    for (const Item& item : kept) append(key, item, calls(item.call));
+    for (size_t i = 0; i < calls.met().size(); ++i) {  // grows meanwhile
+        const auto callers = graph.callers(calls.met()[i]);
+        key += static_cast<char32_t>(callers.size());
+        for (const Item& caller : callers) append(key, caller, calls(caller.call));
+    }
+    const auto [known, is_new] = ids_.try_emplace(std::move(key), static_cast<Id>(flags_.size()));
+    if (!is_new) return known->second;
+    if (flags_.size() >= kMaxLocalStates) {
+        overflow_ = true;
+        ids_.erase(known);
+        return kDead;
+    }
+    keys_.push_back(&known->first);
+    flags_.push_back({.exits = exits, .is_final = kept.empty()});
+    next_.resize(next_.size() + 256, kept.empty() ? kDead : kUnknown);
+    return known->second;
+}
+
+Item LocalStates::clamp(Item item) const {
+    const State& state = automaton_.state(item.state);
+    if (state.loop == State::kNoLoop) return item;
+    const Loop& loop = automaton_.loop(state);
+    // A body matches at least one byte.
+    if (item.count < loop.min) {
+        if (loop.min - item.count > horizon_) item.count = static_cast<uint32_t>(loop.min - horizon_ - 1);
+    } else if (loop.max - item.count > horizon_) {
+        item.count = loop.min;
+    }
+    return item;
+}
+
+LocalStates::Id LocalStates::start(const Item& item) {
+    Item local = clamp(item);
+    local.call = 0;
+    graph_.truncate(1);
+    loaded_ = kUnknown;
+    items_.assign(1, local);
+    const Machine::Outcome outcome = machine_.close(graph_, items_);
+    if (outcome.overflow) overflow_ = true;
+    return intern(graph_, items_, 1, outcome.root_ends);
+}
+
+void LocalStates::load(Id state) {
+    if (loaded_ == state) return graph_.truncate(loaded_calls_);
+    graph_.truncate(1);
+    const std::u32string& key = *keys_[state];
+    size_t at = 1;
+    const auto read_items = [&](std::vector<Item>& items) {
+        items.resize(key[at++]);
+        for (Item& item : items) {
+            item = {.state = key[at], .count = key[at + 1], .call = key[at + 2]};
+            at += 3;
+        }
+    };
+    read_items(items_);
+    while (at < key.size()) {
+        read_items(after_);
+        graph_.add_call(after_);
+    }
+    if (machine_.close(graph_, items_).overflow) overflow_ = true;
+    loaded_ = state;
+    loaded_calls_ = graph_.calls();
+}
+
+LocalStates::Id LocalStates::make_next(Id state, uint8_t byte) {
+    if (overflow_) return kDead;
+    load(state);
+    // The bytes around it that take the same edges lead to the same state.
+    int first = 0;
+    int last = 255;
+    for (const Item& item : items_) {
+        for (const ByteEdge& edge : automaton_.edges(automaton_.state(item.state))) {
+            if (edge.last < byte) {
+                first = std::max(first, edge.last + 1);
+            } else if (edge.first > byte) {
+                last = std::min(last, edge.first - 1);
+                break;
+            } else {
+                first = std::max<int>(first, edge.first);
+                last = std::min<int>(last, edge.last);
+            }
+        }
+    }
+    const auto first_new = static_cast<CallId>(graph_.calls());
+    const Machine::Outcome outcome = machine_.step(graph_, items_, byte, after_);
+    if (outcome.overflow) overflow_ = true;
+    const Id target = intern(graph_, after_, first_new, outcome.root_ends);
+    if (overflow_) return kDead;
+    const auto row = next_.begin() + static_cast<ptrdiff_t>(state) * 256;
+    std::fill(row + first, row + last + 1, target);
+    return target;
+}
+
+}  // namespace tandem::text::grammar

@@ -1,0 +1,101 @@
+#include "text/grammar/string_formats.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tandem::text::grammar {
+
+namespace {
+
+constexpr std::string_view kLeapYear = "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
+
+std::string date() {
+    return "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
+           "02-(?:0[1-9]|1[0-9]|2[0-8]))|" +
+           std::string(kLeapYear) + "-02-29)";
+}
+
+std::string time() {
+    const std::string hours_and_minutes = "(?:[01][0-9]|2[0-3]):[0-5][0-9]";
+    return hours_and_minutes + ":[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-]" + hours_and_minutes + ")";
+}
+
+std::string duration() {
+    const std::string time_part =
+        "T(?:[0-9]{1,6}H(?:[0-9]{1,6}M(?:[0-9]{1,6}S)?)?|[0-9]{1,6}M(?:[0-9]{1,6}S)?|[0-9]{1,6}S)";
+    const std::string date_part =
+        "(?:[0-9]{1,6}Y(?:[0-9]{1,6}M(?:[0-9]{1,6}D)?)?|[0-9]{1,6}M(?:[0-9]{1,6}D)?|[0-9]{1,6}D)";
+    return "P(?:[0-9]{1,6}W|" + date_part + "(?:" + time_part + ")?|" + time_part + ")";
+}
+
+std::string ipv4() {
+    const std::string byte = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+    return byte + "(?:\\." + byte + "){3}";
+}
+
+// Eight groups; or "::" for at least one of them.
+std::string ipv6() {
+    const std::string group = "[0-9A-Fa-f]{1,4}";
+    std::string all = "(?:" + group + ":){7}" + group;
+    for (int before = 0; before <= 7; ++before) {
+        const std::string head = before == 0 ? ":" : group + "(?::" + group + "){" + std::to_string(before - 1) + "}:";
+        const int after = 7 - before;
+        all += "|" + head + ":";
+        if (after > 0) all += "(?:" + group + "(?::" + group + "){0," + std::to_string(after - 1) + "})?";
+    }
+    return "(?:" + all + ")";
+}
+
+// At most 191 characters.
+std::string hostname() {
+    const std::string label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+    return label + "(?:\\." + label + "){0,2}";
+}
+
+std::string email() {
+    const std::string atom = "[A-Za-z0-9_+-]{1,30}";
+    return atom + "(?:\\." + atom + ")?@" + "[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?" +
+           "(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?){0,2}\\.[A-Za-z]{2,18}";
+}
+
+std::string uri() {
+    const std::string character = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
+    return "[A-Za-z][A-Za-z0-9+.-]{0,15}://[A-Za-z0-9](?:[A-Za-z0-9.-]{0,100}[A-Za-z0-9])?(?::[0-9]{1,4})?(?:/" +
+           character + "*)*(?:\\?(?:" + character + "|[/?])*)?(?:#(?:" + character + "|[/?])*)?";
+}
+
+using Format = std::pair<std::string_view, std::string (*)()>;
+
+constexpr std::array<Format, 10> kFormats = {{
+    {"date-time", [] { return date() + "T" + time(); }},
+    {"date", date},
+    {"time", time},
+    {"duration", duration},
+    {"uuid", [] { return std::string("[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"); }},
+    {"email", email},
+    {"hostname", hostname},
+    {"ipv4", ipv4},
+    {"ipv6", ipv6},
+    {"uri", uri},
+}};
+
+}  // namespace
+
+std::optional<std::string> pattern_of_format(std::string_view format) {
+    const auto found =
+        std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& known) { return known.first == format; });
+    if (found == kFormats.end()) return std::nullopt;
+    return "^" + found->second() + "$";
+}
+
+std::string known_formats() {
+    std::string names;
+    for (const Format& format : kFormats) {
+        if (!names.empty()) names += ", ";
+        names += format.first;
+    }
+    return names;
+}
+
+}  // namespace tandem::text::grammar

@@ -1,0 +1,63 @@
+// Which tokens of a vocabulary may come next, for every state of one grammar. What is found is kept.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "text/grammar/compiled_grammar.h"
+#include "text/grammar/local_states.h"
+#include "text/grammar/token_trie.h"
+
+namespace tandem::text {
+
+// A grammar with the vocabulary of a model. Make one for each pair and share it between the answers held to it: the
+// masks found for one serve the others. Safe to use from several threads.
+class TokenMasks {
+  public:
+    TokenMasks(CompiledGrammarPtr compiled, std::shared_ptr<const TokenTrie> trie);
+
+    const TokenTrie& trie() const { return *trie_; }
+    const grammar::Automaton& automaton() const { return compiled_->automaton(); }
+
+    // Sets the bits of the tokens whose bytes can follow in any of the readings `items`; no stop tokens. False: there
+    // are more readings than we are willing to follow.
+    bool fill(const grammar::CallGraph& graph, std::span<const grammar::Item> items, std::span<uint32_t> allowed) const;
+
+    size_t kept_bytes() const;
+
+  private:
+    using LocalId = grammar::LocalStates::Id;
+
+    // The tokens that a state allows whatever its callers are, and where tokens go on after the end of its rule.
+    struct Mask {
+        std::vector<uint32_t> bits;   // either these, for many
+        std::vector<TokenId> tokens;  // or these
+        std::vector<uint32_t> exits;  // nodes of the trie, with others below
+        size_t bytes() const;
+    };
+
+    std::shared_ptr<const Mask> mask_of(const grammar::Item& item) const;
+    // Tries the tokens below a node of the trie.
+    template <typename Allow>
+    void walk(uint32_t from, LocalId state, std::vector<uint32_t>& exits, Allow allow) const;
+    using Exits = std::map<grammar::CallId, std::vector<uint32_t>>;  // nodes of the trie where a call has ended
+    void resolve(const grammar::CallGraph& graph, Exits ended, std::span<uint32_t> allowed) const;
+    std::vector<grammar::Item> continuations(const grammar::CallGraph& graph, grammar::CallId call) const;
+
+    CompiledGrammarPtr compiled_;
+    std::shared_ptr<const TokenTrie> trie_;
+    grammar::Machine machine_;
+
+    mutable std::mutex mutex_;
+    mutable grammar::LocalStates locals_;
+    mutable std::unordered_map<LocalId, std::shared_ptr<const Mask>> masks_;
+    mutable size_t mask_bytes_ = 0;
+    mutable std::vector<LocalId> path_;  // of a walk, by depth
+    mutable size_t work_ = 0;            // nodes tried for one fill()
+};
+
+}  // namespace tandem::text

@@ -1,0 +1,55 @@
+// The tokens of a vocabulary by the bytes that they stand for, in the order that a walk over all of them takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace tandem::text {
+
+// Made once for a model; immutable.
+class TokenTrie {
+  public:
+    // What each token adds in the middle of a text. Control tokens, unknown and unused ones stand for nothing; neither
+    // do the stop tokens of the tokenizer, which end a text.
+    explicit TokenTrie(const Tokenizer& tokenizer);
+    // The same from the bytes of each id; an empty text stands for nothing.
+    TokenTrie(std::vector<std::string> tokens, std::vector<TokenId> stop_tokens);
+
+    int vocab_size() const { return static_cast<int>(begins_.size()) - 1; }
+    bool contains(TokenId id) const { return id >= 0 && id < vocab_size(); }
+    std::string_view bytes(TokenId id) const;
+    const std::vector<TokenId>& stop_tokens() const { return stop_tokens_; }
+    bool is_stop(TokenId id) const;
+    size_t longest() const { return longest_; }  // bytes of a token
+
+    // Every prefix of a token is a node. They are numbered so that what follows a prefix comes right after it: the
+    // nodes below `i` are i + 1 ... nodes()[i].end - 1. Node 0 is the empty prefix.
+    struct Node {
+        uint32_t end = 0;
+        uint32_t tokens = 0;  // the first in node_tokens(); those of the node after it follow
+        uint16_t depth = 0;
+        uint8_t byte = 0;
+    };
+    std::span<const Node> nodes() const { return std::span(nodes_).first(nodes_.size() - 1); }
+    std::span<const TokenId> tokens(uint32_t node) const {
+        return std::span(node_tokens_).subspan(nodes_[node].tokens, nodes_[node + 1].tokens - nodes_[node].tokens);
+    }
+
+  private:
+    void build();
+
+    std::string bytes_;
+    std::vector<uint32_t> begins_;  // by id, and the end
+    std::vector<TokenId> stop_tokens_;
+    std::vector<Node> nodes_;  // and one after the last
+    std::vector<TokenId> node_tokens_;
+    size_t longest_ = 0;
+};
+
+}  // namespace tandem::text
