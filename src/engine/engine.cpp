@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <limits>
 
 #include "base/log.h"
@@ -15,6 +16,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSpareOutputs = 32;  // of a step, beside a draw for every sequence: for drafts and echoed prompts
+
+// Processor time of this thread.
+double thread_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 double seconds_since(TimePoint begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -178,7 +186,8 @@ void Engine::run() {
 
 bool Engine::step() {
     const TimePoint begin = Clock::now();
-    const double device_before = stats_.device_seconds;
+    const double busy_before = thread_seconds();
+    in_device_seconds_ = 0;
     take_inbox();
     end_expired(begin);
     guess_ahead();
@@ -186,7 +195,7 @@ bool Engine::step() {
     if (!shares.empty()) {
         if (const Status done = run_step(shares); !done) fail_running(done.error());
         ++stats_.steps;
-        stats_.host_seconds += seconds_since(begin) - (stats_.device_seconds - device_before);
+        stats_.host_seconds += thread_seconds() - busy_before - in_device_seconds_;
     }
     publish_stats();
     return !scheduler_.idle();
@@ -286,13 +295,21 @@ int Engine::steps_at_once() {
     return arrivals_.empty() ? steps : 1;
 }
 
+// Returns the seconds it took.
+Result<double> Engine::run_batch(Wanted what) {
+    const TimePoint begin = Clock::now();
+    const double busy_before = thread_seconds();
+    TRY(runner_->run(batch_, what));
+    in_device_seconds_ += thread_seconds() - busy_before;
+    const double seconds = seconds_since(begin);
+    stats_.device_seconds += seconds;
+    return seconds;
+}
+
 Status Engine::run_drawing(int steps) {
     fill_batch(batch_, drawing_);
     batch_.steps = steps;
-    const TimePoint begin = Clock::now();
-    TRY(runner_->run(batch_, wanted()));
-    const double seconds = seconds_since(begin);
-    stats_.device_seconds += seconds;
+    const double seconds = TRY(run_batch(wanted()));
     if (batch_.output_rows.size() == batch_.tokens.size()) seconds_a_step_ = seconds / steps;
 
     const TimePoint now = Clock::now();
@@ -389,9 +406,7 @@ void Engine::go_on(Answer& answer) {
 
 Status Engine::run_embedding() {
     fill_batch(batch_, embedding_);
-    const TimePoint begin = Clock::now();
-    TRY(runner_->run(batch_, Wanted::hidden));
-    stats_.device_seconds += seconds_since(begin);
+    TRY(run_batch(Wanted::hidden));
     const TimePoint now = Clock::now();
     size_t output = 0;
     for (const Share& share : embedding_) {

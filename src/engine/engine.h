@@ -50,7 +50,7 @@ struct EngineStats {
     uint64_t accepted_tokens = 0;
     uint64_t preemptions = 0;
     double device_seconds = 0;  // in steps, from the submission to the result
-    double host_seconds = 0;    // in steps, the rest
+    double host_seconds = 0;    // of processor time of the stepping thread, for the rest of the steps
 };
 
 class Engine {
@@ -88,6 +88,7 @@ class Engine {
     void end_expired(TimePoint now);
     void guess_ahead();
     Status run_step(std::span<const Share> shares);
+    Result<double> run_batch(Wanted what);
     Status run_drawing(int steps);
     Status run_embedding();
     Wanted wanted() const;
@@ -120,6 +121,7 @@ class Engine {
     std::vector<Share> drawing_;    // of this step
     std::vector<Share> embedding_;  //
     device::Batch batch_;
+    double in_device_seconds_ = 0;  // of processor time of this thread in this step: a CPU runs its steps with it
     double seconds_a_step_ = 0;  // of the last step that only drew; 0: not known
 
     mutable std::mutex mutex_;  // of what follows

@@ -32,7 +32,7 @@ struct Options {
     int concurrent = 64;
     int verify_one_in = 4;
     double tolerance = 0.25;   // of logits: other row counts sum in another order, and the GPU rounds elsewhere
-    double stuck_after = 300;  // seconds
+    double stuck_after = 1200;  // seconds; and a quarter of that without any event
 };
 
 // What became of one choice.
@@ -165,6 +165,7 @@ class Users {
             late_ = true;
             return;
         }
+        last_event_ = Clock::now();
         Outcome& outcome = found->second;
         outcome.tokens.insert(outcome.tokens.end(), event.tokens.begin(), event.tokens.end());
         if (event.finish == nullptr) return;
@@ -184,10 +185,14 @@ class Users {
             const std::lock_guard lock(mutex_);
             done.swap(done_);
             if (late_) problem_ = "an event came after the last one";
+            const auto seconds_since = [](Clock::time_point then) {
+                return std::chrono::duration<double>(Clock::now() - then).count();
+            };
             for (const auto& [key, outcome] : open_) {
-                const std::chrono::duration<double> age = Clock::now() - outcome.submitted;
-                if (age.count() > options_.stuck_after) problem_ = fmt::format("request {} is stuck", key.first);
+                if (seconds_since(outcome.submitted) > options_.stuck_after)
+                    problem_ = fmt::format("request {} is stuck", key.first);
             }
+            if (!open_.empty() && seconds_since(last_event_) > options_.stuck_after / 4) problem_ = "nothing moves";
         }
         for (const Outcome& outcome : done) {
             ++answers;
@@ -244,6 +249,7 @@ class Users {
     std::map<std::pair<int, int>, Outcome> open_;
     std::vector<Outcome> done_;
     bool late_ = false;
+    Clock::time_point last_event_ = Clock::now();
 };
 
 Result<std::unique_ptr<device::Backend>> open_device(const std::string& name) {
