@@ -122,7 +122,7 @@ class Engine {
     std::vector<Share> embedding_;  //
     device::Batch batch_;
     double in_device_seconds_ = 0;  // of processor time of this thread in this step: a CPU runs its steps with it
-    double seconds_a_step_ = 0;  // of the last step that only drew; 0: not known
+    double seconds_a_step_ = 0;     // of the last step that only drew; 0: not known
 
     mutable std::mutex mutex_;  // of what follows
     std::condition_variable wake_;

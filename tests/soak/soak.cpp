@@ -31,7 +31,7 @@ struct Options {
     uint32_t seed = 1;
     int concurrent = 64;
     int verify_one_in = 4;
-    double tolerance = 0.25;   // of logits: other row counts sum in another order, and the GPU rounds elsewhere
+    double tolerance = 1.0;     // of logits: activations are rounded to 8 bits, so that small differences grow
     double stuck_after = 1200;  // seconds; and a quarter of that without any event
 };
 
