@@ -32,6 +32,7 @@ Answer::Answer(const AnswerContext& context, std::shared_ptr<const Request> aske
         const text::DetokenizerOptions options{.continues_text = request->continues_text && !request->echo};
         detokenizer_.emplace(*context.tokenizer, options);
     }
+    if (request->grammar) grammar_.emplace(request->grammar);
     if (request->embed) {
         outputs = Outputs::elsewhere;
         reuses_prefix = request->embed == Pooling::last;
@@ -66,7 +67,8 @@ std::string Answer::detokenize(TokenId token) {
 
 std::optional<FinishReason> Answer::take(TokenId token, std::optional<TokenLogprobs> logprobs, TimePoint now) {
     if (!first_token_) first_token_ = now;
-    if (ends(token)) return FinishReason::stop;
+    if (grammar_ && !grammar_->accept(token)) return FinishReason::error;  // a bias left nothing that is allowed
+    if (ends(token) || (grammar_ && grammar_->finished())) return FinishReason::stop;
     tokens.push_back(token);
     ++generated;
     new_tokens_.push_back(token);
@@ -107,6 +109,34 @@ void Answer::deliver() {
     text_.clear();
     new_tokens_.clear();
     new_logprobs_.clear();
+}
+
+void Answer::keep_possible_draft() {
+    if (!grammar_) return;
+    size_t possible = 0;
+    while (possible < draft.size() && grammar_->accept(draft[possible]) && !grammar_->finished()) ++possible;
+    grammar_->rollback(possible + (grammar_->finished() ? 1 : 0));  // nothing can be drawn after the end
+    draft.resize(possible);
+}
+
+Status Answer::find_allowed(int drafts) {
+    if (!grammar_) return Ok{};
+    const auto words = static_cast<size_t>(context_.vocab + 31) / 32;
+    allowed_.resize(words * static_cast<size_t>(drafts + 1));
+    size_t accepted = 0;
+    Status filled = Ok{};
+    for (size_t i = 0; filled && i <= static_cast<size_t>(drafts); ++i) {
+        filled = grammar_->fill_mask(std::span(allowed_).subspan(i * words, words));
+        if (filled && i < static_cast<size_t>(drafts) && grammar_->accept(draft[i])) ++accepted;
+    }
+    grammar_->rollback(accepted);
+    return filled;
+}
+
+std::span<const uint32_t> Answer::allowed(int after_drafts) const {
+    if (!grammar_) return {};
+    const auto words = static_cast<size_t>(context_.vocab + 31) / 32;
+    return std::span(allowed_).subspan(static_cast<size_t>(after_drafts) * words, words);
 }
 
 void Answer::begin_pooling() {

@@ -11,6 +11,7 @@
 #include "engine/scheduler.h"
 #include "engine/stop_matcher.h"
 #include "text/detokenizer.h"
+#include "text/grammar/matcher.h"
 
 namespace tandem::engine {
 
@@ -18,6 +19,7 @@ namespace tandem::engine {
 struct AnswerContext {
     std::optional<text::Tokenizer> tokenizer;  // none: there is no text, and no token ends it
     int context = 0;                           // the most tokens of a sequence
+    int vocab = 0;                             // rows of the model's logits
 };
 
 class Answer final : public Sequence {
@@ -55,6 +57,13 @@ class Answer final : public Sequence {
     void deliver();
     void finish(FinishReason reason, TimePoint now, std::string error = {});
 
+    // With a grammar: finds the tokens that may be drawn after those so far, and after each token of the draft. Drafted
+    // tokens that the grammar refuses are dropped by keep_possible_draft().
+    bool has_grammar() const { return grammar_.has_value(); }
+    void keep_possible_draft();
+    Status find_allowed(int drafts);
+    std::span<const uint32_t> allowed(int after_drafts) const;
+
     Usage usage;
     Ambition ambition;  // in guessing ahead
 
@@ -69,7 +78,9 @@ class Answer final : public Sequence {
     std::string text_;
     std::vector<TokenId> new_tokens_;
     std::vector<TokenLogprobs> new_logprobs_;
-    std::vector<double> pooled_;  // sum of hidden states
+    std::optional<text::GrammarMatcher> grammar_;
+    std::vector<uint32_t> allowed_;  // bits of a draw, then of the next
+    std::vector<double> pooled_;     // sum of hidden states
     int echoed_ = 0;
     TimePoint submitted_;
     std::optional<TimePoint> started_;

@@ -62,7 +62,7 @@ Runner::Options runner_options(const models::Model& model, const device::Backend
 Engine::Engine(const models::Model& model, device::Backend& backend, const EngineOptions& options)
     : model_(model),
       backend_(backend),
-      shared_{.tokenizer = {}, .context = context_or_default(model, options.context)},
+      shared_{.tokenizer = {}, .context = context_or_default(model, options.context), .vocab = model.vocab},
       limits_{.rows = options.rows, .outputs = options.sequences + kSpareOutputs, .sequences = options.sequences},
       runner_options_(runner_options(model, backend, options, shared_.context)),
       queue_limit_(options.queue),
@@ -120,8 +120,8 @@ Status Engine::check(const Request& request) const {
         return fail("log-probabilities of {} tokens: choose 0 to {}", *request.logprobs, model_.vocab);
     if (request.echo && request.logprobs && request.n > 1)
         return fail("log-probabilities of an echoed prompt are given with n = 1 only, not {}", request.n);
-    if (request.embed && (request.n > 1 || request.echo || request.logprobs))
-        return fail("an embedding has no choices, no echo and no log-probabilities");
+    if (request.embed && (request.n > 1 || request.echo || request.logprobs || request.grammar))
+        return fail("an embedding has no choices, no echo, no log-probabilities and no grammar");
     for (const auto& [token, bias] : request.sampling.logit_bias) {
         if (token < 0 || token >= model_.vocab || std::isnan(bias))
             return fail("logit bias {} of token {}: the model has {} tokens", bias, token, model_.vocab);
@@ -151,6 +151,12 @@ void Engine::cancel(RequestId id) {
     const std::lock_guard lock(mutex_);
     cancelled_.push_back(id);
     wake_.notify_one();
+}
+
+Result<std::shared_ptr<const text::TokenMasks>> Engine::masks_for(text::CompiledGrammarPtr grammar) const {
+    if (!shared_.tokenizer) return fail("{}: a grammar needs the model's tokenizer", model_.name);
+    std::call_once(trie_made_, [&] { trie_ = std::make_shared<const text::TokenTrie>(*shared_.tokenizer); });
+    return std::make_shared<const text::TokenMasks>(std::move(grammar), trie_);
 }
 
 EngineStats Engine::stats() const {
@@ -244,6 +250,7 @@ void Engine::guess_ahead() {
             wishes_.push_back({.answer = answer.get(), .length = length});
         } else {
             answer->draft = look_up(answer->tokens, length);
+            answer->keep_possible_draft();
         }
     }
     if (wishes_.empty()) return;
@@ -251,6 +258,7 @@ void Engine::guess_ahead() {
         log::warn("no more guesses by the small model: {}", guessed.error().message);
         draft_model_.reset();
     }
+    for (const DraftModel::Wish& wish : wishes_) wish.answer->keep_possible_draft();
 }
 
 // ---- A step
@@ -263,6 +271,7 @@ Status Engine::run_step(std::span<const Share> shares) {
         answer_of(share).start(now);
         (answer_of(share).request->embed ? embedding_ : drawing_).push_back(share);
     }
+    end_refused(now);
     const int steps = steps_at_once();
     if (!runner_) runner_ = TRY(Runner::open(model_, backend_, runner_options_));
     TRY(runner_->copy(blocks_.copies()));
@@ -270,6 +279,20 @@ Status Engine::run_step(std::span<const Share> shares) {
     if (!drawing_.empty()) TRY(run_drawing(steps));
     if (!embedding_.empty()) TRY(run_embedding());
     return Ok{};
+}
+
+// Finds what grammars allow the draws to be. An answer whose grammar has no way on ends here.
+void Engine::end_refused(TimePoint now) {
+    std::erase_if(drawing_, [&](const Share& share) {
+        Answer& answer = answer_of(share);
+        if (!share.draws()) return false;
+        Status found = answer.find_allowed(share.drafts);
+        for (const auto& other : answer.other_choices) {
+            if (found) found = other->find_allowed(0);
+        }
+        if (!found) end(answer, FinishReason::error, now, found.error().message);
+        return !found;
+    });
 }
 
 Wanted Engine::wanted() const {
@@ -285,7 +308,7 @@ int Engine::steps_at_once() {
     int steps = std::min(runner_->max_steps(), tokens_at_once(seconds_a_step_));
     for (const Share& share : drawing_) {
         const Answer& answer = answer_of(share);
-        if (share.rows != 1 || !share.draws() || answer.copies > 1 || answer.wants_logits() ||
+        if (share.rows != 1 || !share.draws() || answer.copies > 1 || answer.wants_logits() || answer.has_grammar() ||
             answer.sampling.penalizes())
             return 1;
         steps = std::min(steps, answer.most_tokens());
@@ -372,7 +395,11 @@ bool Engine::take(Answer& answer, TokenId token, size_t output, TimePoint now) {
     std::optional<TokenLogprobs> logprobs;
     if (answer.wants_logits()) logprobs = log_probabilities(runner_->logits(output), token, *answer.request->logprobs);
     const std::optional<FinishReason> reason = answer.take(token, std::move(logprobs), now);
-    if (reason) end(answer, *reason, now);
+    if (reason == FinishReason::error) {
+        end(answer, *reason, now, "no token that the grammar allows can be drawn: look at the logit bias");
+    } else if (reason) {
+        end(answer, *reason, now);
+    }
     return !reason;
 }
 

@@ -19,6 +19,8 @@
 #include "engine/scheduler.h"
 #include "engine/speculate.h"
 #include "models/model.h"
+#include "text/grammar/compiled_grammar.h"
+#include "text/grammar/token_masks.h"
 
 namespace tandem::engine {
 
@@ -67,6 +69,8 @@ class Engine {
     // From any thread. The answers end with FinishReason::cancelled, unless they have ended before.
     void cancel(RequestId id);
     EngineStats stats() const;
+    // From any thread: a grammar made ready for the model, for Request::grammar. Requests that share it are faster.
+    Result<std::shared_ptr<const text::TokenMasks>> masks_for(text::CompiledGrammarPtr grammar) const;
 
     // One thread steps, and gets all the events. False: there was nothing to do.
     bool step();
@@ -91,6 +95,7 @@ class Engine {
     Result<double> run_batch(Wanted what);
     Status run_drawing(int steps);
     Status run_embedding();
+    void end_refused(TimePoint now);
     Wanted wanted() const;
     int steps_at_once();
     size_t deliver(const Share& share, size_t output, TimePoint now);
@@ -123,6 +128,9 @@ class Engine {
     device::Batch batch_;
     double in_device_seconds_ = 0;  // of processor time of this thread in this step: a CPU runs its steps with it
     double seconds_a_step_ = 0;     // of the last step that only drew; 0: not known
+
+    mutable std::once_flag trie_made_;
+    mutable std::shared_ptr<const text::TokenTrie> trie_;  // made for the first grammar
 
     mutable std::mutex mutex_;  // of what follows
     std::condition_variable wake_;

@@ -12,6 +12,7 @@
 
 #include "device/sampling.h"
 #include "engine/scheduler.h"
+#include "text/grammar/token_masks.h"
 #include "text/tokenizer.h"
 
 namespace tandem::engine {
@@ -76,23 +77,24 @@ struct Event {
 
 struct Request {
     std::vector<TokenId> prompt;
-    device::SamplingParams sampling;             // choice i of n draws with seed + i
-    int max_tokens = 0;                          // 0: until the context is full
-    int n = 1;                                   // answers to the same prompt
-    std::vector<std::string> stop;               // text that ends the answer and is not part of it
-    std::vector<TokenId> stop_tokens;            // beside the model's own
-    bool ignore_end = false;                     // go on past the model's end-of-sequence tokens
-    bool continues_text = false;                 // of the prompt: a space at the beginning counts
-    bool echo = false;                           // the answer begins with the prompt
-    std::optional<int> logprobs;                 // of every token, beside this many of the likeliest
-    std::optional<Pooling> embed;                // no answer but the prompt's embedding, of length 1
-    bool shifts_context = false;                 // a full context loses its older half and goes on
-    int keep = 0;                                // tokens at its beginning that a shift leaves
-    int priority = 0;                            // larger is more important
-    std::optional<TimePoint> deadline;           //
-    std::string salt;                            // only requests with the same share cached prompts
-    bool speculates = true;                      // where the engine can
-    std::function<void(const Event&)> on_event;  // called by the thread that steps the engine
+    device::SamplingParams sampling;                  // choice i of n draws with seed + i
+    int max_tokens = 0;                               // 0: until the context is full
+    int n = 1;                                        // answers to the same prompt
+    std::vector<std::string> stop;                    // text that ends the answer and is not part of it
+    std::vector<TokenId> stop_tokens;                 // beside the model's own
+    bool ignore_end = false;                          // go on past the model's end-of-sequence tokens
+    bool continues_text = false;                      // of the prompt: a space at the beginning counts
+    bool echo = false;                                // the answer begins with the prompt
+    std::shared_ptr<const text::TokenMasks> grammar;  // that the answer is held to (Engine::masks_for)
+    std::optional<int> logprobs;                      // of every token, beside this many of the likeliest
+    std::optional<Pooling> embed;                     // no answer but the prompt's embedding, of length 1
+    bool shifts_context = false;                      // a full context loses its older half and goes on
+    int keep = 0;                                     // tokens at its beginning that a shift leaves
+    int priority = 0;                                 // larger is more important
+    std::optional<TimePoint> deadline;                //
+    std::string salt;                                 // only requests with the same share cached prompts
+    bool speculates = true;                           // where the engine can
+    std::function<void(const Event&)> on_event;       // called by the thread that steps the engine
 };
 
 }  // namespace tandem::engine

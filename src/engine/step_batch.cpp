@@ -41,11 +41,13 @@ void add_draws(device::Batch& batch, const Share& share) {
         add_output(batch, first + i,
                    {.params = &answer.sampling,
                     .history = history.first(seen),
-                    .draw = static_cast<uint64_t>(answer.generated + i)});
+                    .draw = static_cast<uint64_t>(answer.generated + i),
+                    .allowed = answer.allowed(i)});
     }
     // The other choices draw from the same row.
     for (const auto& other : answer.other_choices)
-        add_output(batch, first, {.params = &other->sampling, .history = history, .draw = 0});
+        add_output(batch, first,
+                   {.params = &other->sampling, .history = history, .draw = 0, .allowed = other->allowed(0)});
 }
 
 void add_outputs(device::Batch& batch, const Share& share) {

@@ -1,0 +1,68 @@
+// Answers that are held to a grammar.
+#include <nlohmann/json.hpp>
+
+#include "text/grammar/compiled_grammar.h"
+#include "unit/engine/engine_fixture.h"
+
+namespace tandem::engine {
+namespace {
+
+class Grammars : public EngineTest {
+  protected:
+    static Request held(Engine& engine, const text::CompiledGrammarPtr& grammar, std::string_view prompt,
+                        uint64_t seed) {
+        Request request = sampled(prompt, 120, seed);
+        request.ignore_end = false;
+        request.grammar = engine.masks_for(grammar).value();
+        return request;
+    }
+};
+
+constexpr const char* kSchema = R"({
+    "type": "object",
+    "properties": {"kind": {"enum": ["fox", "bear"]}, "age": {"type": "integer", "minimum": 0, "maximum": 20},
+                   "tame": {"type": "boolean"}},
+    "required": ["kind", "age", "tame"], "additionalProperties": false})";
+
+TEST_F(Grammars, EveryAnswerIsWhatTheSchemaSays) {
+    const auto engine = open({.looks_up = true});
+    const auto grammar = text::compile_json_schema(kSchema).value();
+    std::vector<Ticket> tickets;
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+        Request request = held(*engine, grammar, "An animal: ", seed);
+        request.n = seed == 0 ? 3 : 1;
+        tickets.push_back(submit(*engine, request));
+    }
+    const Ticket free = submit(*engine, ask("An animal: ", 20));
+    engine->run_until_idle();
+    for (size_t i = 0; i < tickets.size(); ++i) {
+        for (int choice = 0; choice < (i == 0 ? 3 : 1); ++choice) {
+            const Heard& got = heard(tickets[i], choice);
+            ASSERT_TRUE(got.ended_with(FinishReason::stop)) << got.text;
+            const auto json = nlohmann::json::parse(got.text, nullptr, false);
+            ASSERT_FALSE(json.is_discarded()) << got.text;
+            EXPECT_EQ(json.size(), 3U);
+            EXPECT_TRUE(json["kind"] == "fox" || json["kind"] == "bear") << got.text;
+            EXPECT_TRUE(json["age"].is_number_integer() && json["age"] >= 0 && json["age"] <= 20) << got.text;
+            EXPECT_TRUE(json["tame"].is_boolean()) << got.text;
+        }
+    }
+    EXPECT_EQ(heard(free).tokens, answer(*open(), ask("An animal: ", 20)).tokens) << "nobody else is held to it";
+}
+
+TEST_F(Grammars, GuessesChangeNothing) {
+    const auto plain = open();
+    const auto guessing = open({.looks_up = true});
+    const auto guided = open({.draft_model = &bundle().model});
+    const auto grammar = text::compile_gbnf("root ::= (\"the fox \" | \"the bear \"){6} \".\"").value();
+    for (uint64_t seed = 1; seed < 4; ++seed) {
+        const Heard expected = answer(*plain, held(*plain, grammar, "Who?", seed));
+        EXPECT_TRUE(expected.ended_with(FinishReason::stop));
+        EXPECT_EQ(answer(*guessing, held(*guessing, grammar, "Who?", seed)).text, expected.text);
+        EXPECT_EQ(answer(*guided, held(*guided, grammar, "Who?", seed)).text, expected.text);
+    }
+    EXPECT_GT(guessing->stats().accepted_tokens, 0U);
+}
+
+}  // namespace
+}  // namespace tandem::engine
