@@ -42,6 +42,8 @@ Result<Timing> repeat(int warm_up, int repetitions, const F& body) {
 
 using Clock = std::chrono::steady_clock;
 
+// Until a GPU's clocks are up: the first time from its sleep.
+constexpr std::chrono::milliseconds kFirstWakingTime{1000};
 constexpr std::chrono::milliseconds kWakingTime{300};
 
 // A request of the fixed tokens for `tokens` more.
@@ -89,8 +91,9 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     Clock::time_point last;
     do {
         last = Clock::now();
-        TRY(stage->step(context, 1, 0));  // the same again and again, until a GPU's clocks are up
-    } while (Clock::now() - begin < kWakingTime);
+        TRY(stage->step(context, 1, 0));  // the same again and again
+    } while (Clock::now() - begin < (awake_ ? kWakingTime : kFirstWakingTime));
+    awake_ = true;
     const std::chrono::duration<double> step_time = Clock::now() - last;
     const int steps = std::min(stage->max_steps(), tokens_at_once(step_time.count()));
     Timing timing = TRY(repeat(kWarmUp, options_.repetitions,

@@ -15,6 +15,7 @@ constexpr double kWorthwhile = 0.99;  // of the time: what is gained must be mor
 constexpr int kShortContext = 512;
 constexpr int kLongContext = 4096;
 constexpr int kPrompt = 512;
+constexpr int kSequences = 8;
 
 using Seconds = std::function<Result<double>()>;
 
@@ -118,11 +119,15 @@ class Search {
     }
 
     Status tune_attention() {
-        const Seconds decode = [&] { return measures_.decode_seconds(1, kLongContext); };
+        const Seconds decode = [&]() -> Result<double> {
+            const double alone = TRY(measures_.decode_seconds(1, kLongContext));
+            const double together = TRY(measures_.decode_seconds(kSequences, kShortContext));
+            return alone + together;
+        };
         const Seconds prompt = [&] { return measures_.prompt_seconds(kPrompt); };
         AttentionTuning& attention = tuning_.attention;
         TRY(choose("attention.lanes", attention.lanes, std::array{64U, 128U, 256U}, decode));
-        TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 528U}, decode));
+        TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 528U, 1056U}, decode));
         TRY(choose("attention.tile_rows", attention.tile_rows, std::array{16U, 32U, 64U, 128U}, prompt));
         return choose("attention.tile_positions", attention.tile_positions, std::array{16U, 32U, 64U}, prompt);
     }

@@ -26,7 +26,8 @@ Tuning default_tuning(const DeviceInfo& device) {
         {.max_rows = 0xffffffff, .tile_rows = 128, .tile_cols = 128, .warp_rows = 64, .warp_cols = 64},
     };
     // A warp with more rows decodes weights less often, one with fewer leaves room for more warps.
-    tuning.stream = {{.max_rows = 16, .col_tiles = 2, .row_tiles = 1, .depth_warps = 4, .groups = 1056},
+    tuning.stream = {{.max_rows = 8, .col_tiles = 2, .row_tiles = 1, .depth_warps = 4, .groups = 1056},
+                     {.max_rows = 16, .col_tiles = 4, .row_tiles = 1, .depth_warps = 2, .groups = 1056},
                      {.max_rows = 32, .col_tiles = 2, .row_tiles = 2, .depth_warps = 4},
                      {.col_tiles = 2, .row_tiles = 4}};
     return tuning;
