@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "engine/engine.h"
 
@@ -42,9 +43,25 @@ Result<Timing> repeat(int warm_up, int repetitions, const F& body) {
 
 using Clock = std::chrono::steady_clock;
 
-// Until a GPU's clocks are up: the first time from its sleep.
-constexpr std::chrono::milliseconds kFirstWakingTime{1000};
-constexpr std::chrono::milliseconds kWakingTime{300};
+// Seconds of one step, once it takes no longer and no shorter from one moment to the next: a GPU wakes up slowly, and a
+// driver tidies up after weights were brought there.
+template <typename F>
+Result<double> settled_seconds(const F& step) {
+    constexpr std::chrono::milliseconds kMoment{150};
+    constexpr std::chrono::seconds kMost{4};
+    constexpr double kAlike = 1.05;
+    const Clock::time_point begin = Clock::now();
+    double least = std::numeric_limits<double>::infinity();
+    for (int alike = 0; alike < 2 && Clock::now() - begin < kMost;) {
+        const Clock::time_point moment = Clock::now();
+        int steps = 0;
+        for (; steps == 0 || Clock::now() - moment < kMoment; ++steps) TRY(step());
+        const double seconds = std::chrono::duration<double>(Clock::now() - moment).count() / steps;
+        alike = seconds < least * kAlike && seconds * kAlike > least ? alike + 1 : 0;
+        least = std::min(least, seconds);
+    }
+    return least;
+}
 
 // A request of the fixed tokens for `tokens` more.
 Request fixed_request(const models::Model& model, int length, int tokens) {
@@ -87,15 +104,8 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
                                        {.sequences = sequences,
                                         .positions = context + (kWarmUp + options_.repetitions) * most_steps + 1,
                                         .kv_dtype = options_.kv_dtype}));
-    const auto begin = Clock::now();
-    Clock::time_point last;
-    do {
-        last = Clock::now();
-        TRY(stage->step(context, 1, 0));  // the same again and again
-    } while (Clock::now() - begin < (awake_ ? kWakingTime : kFirstWakingTime));
-    awake_ = true;
-    const std::chrono::duration<double> step_time = Clock::now() - last;
-    const int steps = std::min(stage->max_steps(), tokens_at_once(step_time.count()));
+    const double step_seconds = TRY(settled_seconds([&] { return stage->step(context, 1, 0); }));
+    const int steps = std::min(stage->max_steps(), tokens_at_once(step_seconds));
     Timing timing = TRY(repeat(kWarmUp, options_.repetitions,
                                [&](int i) { return stage->step_with_drawn(context + 1 + i * steps, steps); }));
     timing.seconds.scale(1.0 / steps);

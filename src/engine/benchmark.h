@@ -55,7 +55,6 @@ class Benchmark {
     const models::Model& model_;
     device::Backend& backend_;
     BenchmarkOptions options_;
-    bool awake_ = false;               // something was measured already
     std::unique_ptr<Stage> smallest_;  // keeps the weights where they are between measurements
 };
 

@@ -51,13 +51,14 @@ float largest;
 uint key_cut = 0u;          // kept: a larger key,
 uint id_cut = 0xffffffffu;  // or this key and an id up to this one
 
-bool is_allowed(uint id) { return allowed == 0UL || ((Uints(allowed).at[id >> 5] >> (id & 31u)) & 1u) != 0u; }
+// `masked`, here and below: whether the row has a mask. All is made twice, with it and without: where loops look at no
+// mask, the loads of several tokens are under way at once.
+bool is_allowed(uint id, bool masked) { return !masked || ((Uints(allowed).at[id >> 5] >> (id & 31u)) & 1u) != 0u; }
 
 // NaN, and what may not be drawn, count as minus infinity.
-float logit(uint id) {
-    if (!is_allowed(id)) return uintBitsToFloat(0xff800000u);
+float logit(uint id, bool masked) {
     const float value = FloatsOut(p.logits).at[first + id];
-    return isnan(value) ? uintBitsToFloat(0xff800000u) : value;
+    return isnan(value) || !is_allowed(id, masked) ? uintBitsToFloat(0xff800000u) : value;
 }
 
 // Orders as the floats do.
@@ -124,10 +125,10 @@ void sum_all(inout float values[DIGITS]) {
 }
 
 // How many (or, with `mass`, how much probability) of what is kept now has a key of at least `low`.
-float measure_from(uint low, bool mass) {
+float measure_from(uint low, bool mass, bool masked) {
     float sum = 0.0;
     for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
-        const float value = logit(id);
+        const float value = logit(id, masked);
         const uint key = key_of(value);
         if (key >= low && kept(key, id)) sum += mass ? exp(relative(value)) : 1.0;
     }
@@ -135,10 +136,10 @@ float measure_from(uint low, bool mass) {
 }
 
 // The same for the keys `base` + 1, 2, ... DIGITS times 2^shift, in one pass over the logits.
-void measure_digits(uint base, uint shift, bool mass, out float sums[DIGITS]) {
+void measure_digits(uint base, uint shift, bool mass, bool masked, out float sums[DIGITS]) {
     [[unroll]] for (uint i = 0u; i < DIGITS; ++i) sums[i] = 0.0;
     for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
-        const float value = logit(id);
+        const float value = logit(id, masked);
         const uint key = key_of(value);
         if (key < base || !kept(key, id)) continue;
         const float amount = mass ? exp(relative(value)) : 1.0;
@@ -149,35 +150,35 @@ void measure_digits(uint base, uint shift, bool mass, out float sums[DIGITS]) {
 }
 
 // How many with exactly the key `key` have an id of at most `last`.
-float count_equal(uint key, uint last) {
+float count_equal(uint key, uint last, bool masked) {
     float sum = 0.0;
     for (uint id = gl_LocalInvocationID.x; id < p.vocab && id <= last; id += LANES) {
-        if (key_of(logit(id)) == key && kept(key, id)) sum += 1.0;
+        if (key_of(logit(id, masked)) == key && kept(key, id)) sum += 1.0;
     }
     return sum_over_lanes(sum);
 }
 
 // Keeps the most likely until their count, or mass, reaches `target`.
-void keep_until(float target, bool mass) {
+void keep_until(float target, bool mass, bool masked) {
     uint key = 0u;  // the largest with measure_from(key) >= target
     for (int shift = 28; shift >= 0; shift -= 4) {
         float sums[DIGITS];
-        measure_digits(key, uint(shift), mass, sums);
+        measure_digits(key, uint(shift), mass, masked, sums);
         uint digit = 0u;  // sums fall from one to the next
         [[unroll]] for (uint i = 0u; i < DIGITS; ++i) digit += sums[i] >= target ? 1u : 0u;
         key += digit << shift;
     }
-    const float above = key == 0xffffffffu ? 0.0 : measure_from(key + 1u, mass);
-    const float equal = count_equal(key, 0xffffffffu);
+    const float above = key == 0xffffffffu ? 0.0 : measure_from(key + 1u, mass, masked);
+    const float equal = count_equal(key, 0xffffffffu, masked);
     if (equal == 0.0) return;
-    const float each = mass ? (measure_from(key, true) - above) / equal : 1.0;
+    const float each = mass ? (measure_from(key, true, masked) - above) / equal : 1.0;
     const float wanted = clamp(ceil((target - above) / each), 1.0, equal);
     uint id = 0u;  // the smallest with count_equal(key, id) >= wanted
     if (wanted < equal) {
         uint high = p.vocab - 1u;
         while (id < high) {
             const uint middle = (id + high) / 2u;
-            if (count_equal(key, middle) >= wanted) {
+            if (count_equal(key, middle, masked) >= wanted) {
                 high = middle;
             } else {
                 id = middle + 1u;
@@ -230,11 +231,11 @@ void restore(Sampling s) {
     }
 }
 
-uint draw_token(Sampling s) {
+uint draw_token(Sampling s, bool masked) {
     float best = uintBitsToFloat(0xff800000u);
     uint best_id = 0xffffffffu;
     for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
-        const float value = logit(id);
+        const float value = logit(id, masked);
         if (!kept(key_of(value), id)) continue;
         const float v = relative(value);
         if (s.min_p > 0.0 && exp(v) < s.min_p) continue;
@@ -248,6 +249,24 @@ uint draw_token(Sampling s) {
     return argmax_over_lanes(best, best_id, unused);
 }
 
+uint sample_row(Sampling s, bool masked) {
+    float best = uintBitsToFloat(0xff800000u);
+    uint best_id = 0xffffffffu;
+    for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
+        const float value = logit(id, masked);
+        if (value > best || (best_id == 0xffffffffu && is_allowed(id, masked))) {
+            best = value;
+            best_id = id;
+        }
+    }
+    const uint likeliest = argmax_over_lanes(best, best_id, largest);
+    if (!(s.temperature > 0.0) || isinf(largest)) return likeliest;  // NaN is no temperature
+    if (s.top_k > 0u && s.top_k < p.vocab) keep_until(float(s.top_k), false, masked);
+    // the most likely is kept in any case: its mass alone is 1
+    if (s.top_p < 1.0) keep_until(max(s.top_p * measure_from(0u, true, masked), 1.0e-30), true, masked);
+    return draw_token(s, masked);
+}
+
 void main() {
     const uint row = gl_WorkGroupID.x;
     const Sampling s = Samplings(p.samplings).at[row];
@@ -255,22 +274,11 @@ void main() {
     allowed = s.allowed;
     temperature = s.temperature;
     adjust(s);
-
-    float best = uintBitsToFloat(0xff800000u);
-    uint best_id = 0xffffffffu;
-    for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
-        const float value = logit(id);
-        if (value > best || (best_id == 0xffffffffu && is_allowed(id))) {
-            best = value;
-            best_id = id;
-        }
-    }
-    uint token = argmax_over_lanes(best, best_id, largest);
-    if (s.temperature > 0.0 && !isinf(largest)) {
-        if (s.top_k > 0u && s.top_k < p.vocab) keep_until(float(s.top_k), false);
-        // the most likely is kept in any case: its mass alone is 1
-        if (s.top_p < 1.0) keep_until(max(s.top_p * measure_from(0u, true), 1.0e-30), true);
-        token = draw_token(s);
+    uint token;
+    if (s.allowed == 0UL) {
+        token = sample_row(s, false);
+    } else {
+        token = sample_row(s, true);
     }
     if (gl_LocalInvocationID.x == 0u) IntsOut(p.tokens).at[row] = int(token);
     restore(s);
