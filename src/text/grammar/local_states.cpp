@@ -76,6 +76,18 @@ LocalStates::Id LocalStates::intern(const CallGraph& graph, std::span<const Item
     return known->second;
 }
 
+std::u32string LocalStates::key_of(const CallGraph& graph, std::span<const Item> items) const {
+    std::u32string key = {static_cast<char32_t>(items.size())};
+    Renumbering calls;
+    for (const Item& item : items) append(key, clamp(item), calls(item.call));
+    for (size_t i = 0; i < calls.met().size(); ++i) {  // grows meanwhile
+        const auto callers = graph.callers(calls.met()[i]);
+        key += static_cast<char32_t>(callers.size());
+        for (const Item& caller : callers) append(key, clamp(caller), calls(caller.call));
+    }
+    return key;
+}
+
 Item LocalStates::clamp(Item item) const {
     const State& state = automaton_.state(item.state);
     if (state.loop == State::kNoLoop) return item;

@@ -30,6 +30,9 @@ class LocalStates {
     // Nothing but the caller can go on.
     bool is_final(Id state) const { return flags_[state].is_final; }
 
+    // Readings with all their callers, written so that those with the same text allow the same tokens.
+    std::u32string key_of(const CallGraph& graph, std::span<const Item> items) const;
+
     size_t size() const { return flags_.size(); }
     // There were more states than we are willing to keep: what next() gave is not to be used. clear() helps once.
     bool overflow() const { return overflow_; }

@@ -1,6 +1,7 @@
 #include "text/grammar/token_masks.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "text/grammar/limits.h"
 
@@ -13,6 +14,7 @@ using grammar::LocalStates;
 
 namespace {
 
+constexpr size_t kMaxKeptExits = 65'536;
 constexpr size_t kMaxSparse = 512;       // tokens: more are kept as bits
 constexpr size_t kMaxWork = 64'000'000;  // nodes of the trie tried for one mask
 
@@ -77,8 +79,11 @@ std::shared_ptr<const TokenMasks::Mask> TokenMasks::mask_of(const Item& item) co
     });
     mask->tokens.shrink_to_fit();
     mask->exits.shrink_to_fit();
-    masks_.emplace(state, mask);
-    mask_bytes_ += mask->bytes();
+    // Where a rule may end after any character, what is worth keeping is the whole mask.
+    if (mask->exits.size() <= kMaxKeptExits) {
+        masks_.emplace(state, mask);
+        mask_bytes_ += mask->bytes();
+    }
     return mask;
 }
 
@@ -125,13 +130,44 @@ void TokenMasks::resolve(const CallGraph& graph, Exits ended, std::span<uint32_t
     }
 }
 
+void TokenMasks::keep(std::u32string key, std::span<const uint32_t> allowed) const {
+    const size_t words = (static_cast<size_t>(trie_->vocab_size()) + 31) / 32;
+    size_t count = 0;
+    for (const uint32_t word : allowed.first(words)) count += static_cast<size_t>(std::popcount(word));
+    Mask mask;
+    if (count > kMaxSparse) {
+        mask.bits.assign(allowed.begin(), allowed.begin() + static_cast<ptrdiff_t>(words));
+    } else {
+        mask.tokens.reserve(count);
+        for (size_t i = 0; i < words; ++i) {
+            for (uint32_t word = allowed[i]; word != 0; word &= word - 1)
+                mask.tokens.push_back(static_cast<TokenId>(i * 32 + static_cast<size_t>(std::countr_zero(word))));
+        }
+    }
+    mask_bytes_ += mask.bytes() + key.size() * sizeof(char32_t);
+    whole_.emplace(std::move(key), std::move(mask));
+}
+
 bool TokenMasks::fill(const CallGraph& graph, std::span<const Item> items, std::span<uint32_t> allowed) const {
     const std::lock_guard lock(mutex_);
     if (mask_bytes_ > grammar::kMaxMaskBytes || locals_.size() > grammar::kMaxLocalStates / 2 || locals_.overflow()) {
         locals_.clear();
         masks_.clear();
+        whole_.clear();
         mask_bytes_ = 0;
     }
+    std::u32string key = locals_.key_of(graph, items);
+    if (const auto known = whole_.find(key); known != whole_.end()) {
+        std::copy(known->second.bits.begin(), known->second.bits.end(), allowed.begin());
+        for (const TokenId id : known->second.tokens) set_bit(allowed, id);
+        return true;
+    }
+    if (!find(graph, items, allowed)) return false;
+    keep(std::move(key), allowed);
+    return true;
+}
+
+bool TokenMasks::find(const CallGraph& graph, std::span<const Item> items, std::span<uint32_t> allowed) const {
     work_ = 0;
     Exits ended;
     for (const Item& item : items) {

@@ -23,8 +23,8 @@ class TokenMasks {
     const TokenTrie& trie() const { return *trie_; }
     const grammar::Automaton& automaton() const { return compiled_->automaton(); }
 
-    // Sets the bits of the tokens whose bytes can follow in any of the readings `items`; no stop tokens. False: there
-    // are more readings than we are willing to follow.
+    // Sets the bits, none of them set before, of the tokens whose bytes can follow in any of the readings `items`; no
+    // stop tokens. False: there are more readings than we are willing to follow.
     bool fill(const grammar::CallGraph& graph, std::span<const grammar::Item> items, std::span<uint32_t> allowed) const;
 
     size_t kept_bytes() const;
@@ -40,6 +40,9 @@ class TokenMasks {
         size_t bytes() const;
     };
 
+    // Whole masks are kept by the readings they were found for, so that the next token of a string takes no time.
+    bool find(const grammar::CallGraph& graph, std::span<const grammar::Item> items, std::span<uint32_t> allowed) const;
+    void keep(std::u32string key, std::span<const uint32_t> allowed) const;
     std::shared_ptr<const Mask> mask_of(const grammar::Item& item) const;
     // Tries the tokens below a node of the trie.
     template <typename Allow>
@@ -55,6 +58,7 @@ class TokenMasks {
     mutable std::mutex mutex_;
     mutable grammar::LocalStates locals_;
     mutable std::unordered_map<LocalId, std::shared_ptr<const Mask>> masks_;
+    mutable std::unordered_map<std::u32string, Mask> whole_;
     mutable size_t mask_bytes_ = 0;
     mutable std::vector<LocalId> path_;  // of a walk, by depth
     mutable size_t work_ = 0;            // nodes tried for one fill()
