@@ -75,7 +75,7 @@ Request fixed_request(const models::Model& model, int length, int tokens) {
 // Of `sequences` that each run `rows` after `past` positions.
 Work work_of_rows(const models::Model& model, int sequences, int past, int rows, DType kv_dtype) {
     device::Batch batch;
-    batch.tokens.resize(static_cast<size_t>(sequences * rows));
+    batch.tokens.resize(static_cast<size_t>(sequences) * static_cast<size_t>(rows));
     batch.output_rows.resize(static_cast<size_t>(sequences));
     batch.sequences.assign(static_cast<size_t>(sequences), {.first_row = 0, .rows = rows, .past = past, .blocks = {}});
     return work_of(model.program, batch, kv_dtype);

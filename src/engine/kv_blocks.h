@@ -140,7 +140,7 @@ class KvBlocks {
         std::span<const TokenId> tokens;
     };
     struct Before {
-        using is_transparent = void;
+        using is_transparent = void;  // NOLINT(readability-identifier-naming): the name that std::map looks for
         template <typename A, typename B>
         bool operator()(const A& a, const B& b) const {
             if (a.parent != b.parent) return a.parent < b.parent;

@@ -105,20 +105,20 @@ class Users {
     }
 
     std::vector<TokenId> random_prompt() {
-        static const std::vector<std::string> kBeginnings = {
+        static const std::vector<std::string> beginnings = {
             "Once upon a time there was a fox who", "You are a wise owl. Answer in one sentence. What is",
             "Lily and Tom went to the park. They saw a big dog and", "The"};
-        static const std::vector<std::string> kWords = {" a red ball", " the old king",  " two and three",
-                                                        " slept",      " in the forest", ", but",
-                                                        " she said",   " far away"};
+        static const std::vector<std::string> words = {" a red ball", " the old king",  " two and three",
+                                                       " slept",      " in the forest", ", but",
+                                                       " she said",   " far away"};
         if (!history_.empty() && chance(40)) {  // a conversation goes on
             std::vector<TokenId> prompt = history_[static_cast<size_t>(pick(static_cast<int>(history_.size())))];
-            const auto more = bundle_.tokenizer.encode(kWords[static_cast<size_t>(pick(8))], {.add_special = false});
+            const auto more = bundle_.tokenizer.encode(words[static_cast<size_t>(pick(8))], {.add_special = false});
             prompt.insert(prompt.end(), more.begin(), more.end());
             return prompt;
         }
-        std::string text = kBeginnings[static_cast<size_t>(pick(4))];
-        for (int i = pick(40); i > 0; --i) text += kWords[static_cast<size_t>(pick(8))];
+        std::string text = beginnings[static_cast<size_t>(pick(4))];
+        for (int i = pick(40); i > 0; --i) text += words[static_cast<size_t>(pick(8))];
         return bundle_.tokenizer.encode(text);
     }
 
@@ -303,7 +303,7 @@ Status soak(const Options& options) {
 }  // namespace
 }  // namespace tandem::engine
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of memory ends it
     tandem::engine::Options options;
     CLI::App app("Many random requests at once, each answer checked");
     app.add_option("--seconds", options.seconds, "How long to ask (600)");

@@ -24,8 +24,7 @@ class ModelCache {
         const auto before = slots_;  // copies may be made in any order
         for (const BlockCopy& copy : copies) {
             for (int i = 0; i < kSchedulerBlockTokens; ++i)
-                slot(copy.group, copy.to, i) =
-                    before[static_cast<size_t>(copy.group)][static_cast<size_t>(copy.from * kSchedulerBlockTokens + i)];
+                slot(copy.group, copy.to, i) = before[static_cast<size_t>(copy.group)][index(copy.from, i)];
         }
     }
 
@@ -58,8 +57,9 @@ class ModelCache {
     int number_of(int parent, int token) {
         return numbers_.emplace(std::pair(parent, token), static_cast<int>(numbers_.size())).first->second;
     }
-    int& slot(int group, int32_t block, int offset) {
-        return slots_[static_cast<size_t>(group)][static_cast<size_t>(block * kSchedulerBlockTokens + offset)];
+    int& slot(int group, int32_t block, int offset) { return slots_[static_cast<size_t>(group)][index(block, offset)]; }
+    static size_t index(int32_t block, int offset) {
+        return static_cast<size_t>(block) * kSchedulerBlockTokens + static_cast<size_t>(offset);
     }
     int& at(const Sequence& sequence, int group, int position) {
         const auto& blocks = sequence.blocks.groups[static_cast<size_t>(group)].blocks;
