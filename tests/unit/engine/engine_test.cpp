@@ -31,6 +31,7 @@ TEST_F(EngineTest, ABatchGivesEveryoneTheTextTheyGetAlone) {
     for (int rows : {7, 256}) {
         const auto engine = open({.rows = rows});
         std::vector<Ticket> ids;
+        ids.reserve(requests.size());
         for (const Request& request : requests) ids.push_back(submit(*engine, request));
         engine->run_until_idle();
         for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(heard(ids[i]).tokens, alone[i]) << kPrompts[i];
@@ -96,6 +97,7 @@ TEST_F(EngineTest, SeveralChoicesAreThoseOfOtherSeeds) {
 TEST_F(EngineTest, WhoLosesItsBlocksGetsTheSameText) {
     const auto engine = open({.context = 128, .sequences = 6, .rows = 32, .cache_tokens = 128, .block_tokens = 8});
     std::vector<Ticket> ids;
+    ids.reserve(kPrompts.size());
     for (const std::string& prompt : kPrompts) ids.push_back(submit(*engine, ask(prompt, 40)));
     engine->run_until_idle();
     EXPECT_GT(engine->stats().preemptions, 0U);
@@ -232,6 +234,7 @@ TEST_F(EngineTest, OtherThreadsMaySubmitAndCancel) {
     std::thread loop([&] { engine->run(); });
     std::atomic<int> ended = 0;
     std::vector<std::thread> users;
+    users.reserve(4);
     for (int user = 0; user < 4; ++user) {
         users.emplace_back([&, user] {
             for (int i = 0; i < 3; ++i) {
