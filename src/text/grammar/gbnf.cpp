@@ -114,7 +114,10 @@ class GbnfParser {
         if (grammar_.is_defined(rule)) return error(fmt::format("the rule '{}' is defined twice", name));
         grammar_.define(rule, TRY(parse_alternatives(0)));
         if (!at_end() && current() != '\n' && current() != '\r') {
-            return error(fmt::format("unexpected character {:?}", std::string_view(&text_[pos_], 1)));
+            const auto byte = static_cast<unsigned char>(current());
+            const bool printable = byte > ' ' && byte < 0x7f;
+            return error(printable ? fmt::format("unexpected character '{}'", current())
+                                   : fmt::format("unexpected byte 0x{:02x}", byte));
         }
         skip_space(true);
         return Ok{};

@@ -58,7 +58,7 @@ Result<uint32_t> SchemaTranslator::count_of(const Json& schema, const char* name
 Result<std::vector<SchemaTranslator::Member>> SchemaTranslator::members_of(const Json& schema,
                                                                            const Place& place) const {
     std::vector<Member> members;
-    std::unordered_map<std::string_view, size_t> places;
+    std::unordered_map<std::string, size_t> places;
     if (const Json* properties = keyword(schema, "properties")) {
         if (!properties->is_object()) return error(place.at("properties"), "it is not an object");
         members.reserve(properties->size());
