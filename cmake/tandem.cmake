@@ -13,6 +13,8 @@ endfunction()
 function(tandem_test name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   add_executable(${name} ${sources})
+  # Tests of a folder use the same names, and g++ warns of unnamed fixtures outside of a file's own unit.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TANDEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                                              TANDEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
