@@ -10,18 +10,6 @@
 
 namespace tandem::text::grammar {
 
-namespace {
-
-struct SubsetHash {
-    size_t operator()(const std::vector<uint32_t>& subset) const {
-        uint64_t hash = 0xCBF29CE484222325U;
-        for (const uint32_t state : subset) hash = (hash ^ state) * 0x100000001B3U;
-        return hash ^ (hash >> 29);
-    }
-};
-
-}  // namespace
-
 // Makes the automaton of each rule that the root needs, by the subset construction.
 class Determinizer {
   public:
@@ -39,6 +27,13 @@ class Determinizer {
 
   private:
     using Subset = std::vector<uint32_t>;
+    struct SubsetHash {
+        size_t operator()(const Subset& subset) const {
+            uint64_t hash = 0xCBF29CE484222325U;
+            for (const uint32_t state : subset) hash = (hash ^ state) * 0x100000001B3U;
+            return hash ^ (hash >> 29);
+        }
+    };
 
     void need(RuleId rule) {
         if (out_.starts_[rule] != kNoState) return;

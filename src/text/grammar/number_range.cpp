@@ -9,9 +9,9 @@ namespace tandem::text::grammar {
 
 namespace {
 
-constexpr int kDoubleDigits = 15;   // decimals of so many digits are told apart as doubles
-constexpr int kIntegerDigits = 18;  // and so many fit in 64 bits
-constexpr int kUsualDigits = 9;     // of a number bounded on one side only
+constexpr int kDoubleDigits = 15;  // decimals of so many digits are told apart as doubles
+constexpr int kInt64Digits = 18;   // and so many fit in 64 bits
+constexpr int kUsualDigits = 9;    // of a number bounded on one side only
 constexpr int kUsualFraction = 6;
 constexpr int64_t kMaxModulus = 100;
 
@@ -37,7 +37,7 @@ Scaled scale(const Decimal& decimal, int shift) {
     Scaled scaled;
     if (decimal.digits.empty()) return scaled;
     const int kept = decimal.integer_digits() + shift;
-    if (kept > kIntegerDigits) return {power_of_ten(kIntegerDigits) - 1, false};
+    if (kept > kInt64Digits) return {power_of_ten(kInt64Digits) - 1, false};
     for (int i = 0; i < kept; ++i) {
         const auto at = static_cast<size_t>(i);
         scaled.value = scaled.value * 10 + (at < decimal.digits.size() ? decimal.digits[at] - '0' : 0);
@@ -238,7 +238,7 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
 
 Result<NodeId> number_in_bounds(Grammar& grammar, const NumberBounds& bounds) {
     NumberBounds used = bounds;
-    const int most_digits = bounds.integer ? kIntegerDigits : kDoubleDigits;
+    const int most_digits = bounds.integer ? kInt64Digits : kDoubleDigits;
     if (is_beyond(used.min, most_digits, true)) used.min.reset();
     if (is_beyond(used.max, most_digits, false)) used.max.reset();
     if (is_beyond(used.min, most_digits, false) || is_beyond(used.max, most_digits, true)) {

@@ -45,11 +45,6 @@ std::string unescape_pointer(std::string_view part) {
 
 const Json kTrue = true;
 
-const Json* keyword(const Json& schema, const char* name) {
-    const auto found = schema.find(name);
-    return found == schema.end() ? nullptr : &*found;
-}
-
 std::string_view type_of(const Json& value) {
     if (value.is_string()) return "string";
     if (value.is_boolean()) return "boolean";
@@ -151,6 +146,11 @@ Json merge_properties(const Json& a, const Json& b) {
 }
 
 }  // namespace
+
+const Json* keyword(const Json& schema, const char* name) {
+    const auto found = schema.find(name);
+    return found == schema.end() ? nullptr : &*found;
+}
 
 bool is_annotation(std::string_view name) {
     static constexpr std::array<std::string_view, 27> kAnnotations = {"title",

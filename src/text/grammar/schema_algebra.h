@@ -13,6 +13,9 @@ namespace tandem::text::grammar {
 
 using Json = nlohmann::ordered_json;
 
+// The value of a keyword, or null.
+const Json* keyword(const Json& schema, const char* name);
+
 // Keywords that say nothing about which values are valid.
 bool is_annotation(std::string_view keyword);
 bool has_constraints(const Json& schema);

@@ -12,11 +12,6 @@ namespace {
 constexpr size_t kMaxPrefixItems = 100;
 constexpr size_t kMaxKeyBytes = 256;  // of declared properties where others are allowed
 
-const Json* keyword(const Json& schema, const char* name) {
-    const auto found = schema.find(name);
-    return found == schema.end() ? nullptr : &*found;
-}
-
 std::u32string code_points(std::string_view text) {
     std::u32string points;
     while (!text.empty()) {
