@@ -84,7 +84,8 @@ TEST(Gbnf, ErrorsNameTheLine) {
     EXPECT_EQ(failure("root ::= \"a\"{1000000001}"), "grammar, line 1: a repetition is bounded by 1000000000");
     EXPECT_TRUE(failure("root ::= \"\\q\"").starts_with("grammar, line 1: unknown escape: known are "));
     EXPECT_EQ(failure("root ::= \"\\uD800\""), "grammar, line 1: not a Unicode character");
-    EXPECT_EQ(failure("root ::= \"a\" )"), "grammar, line 1: unexpected character \")\"");
+    EXPECT_EQ(failure("root ::= \"a\" )"), "grammar, line 1: unexpected character ')'");
+    EXPECT_EQ(failure("root ::= \"a\" \xd2"), "grammar, line 1: unexpected byte 0xd2");
     EXPECT_EQ(failure("root = \"a\""), "grammar, line 1: expected ::= after the name of a rule");
     EXPECT_EQ(failure("root ::= " + std::string(100, '(')), "grammar, line 1: groups are nested deeper than 64 levels");
 }
