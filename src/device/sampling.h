@@ -27,6 +27,11 @@ struct SamplingParams {
     }
 };
 
+// Words of SamplingRow::allowed for so many tokens.
+inline size_t mask_words(int64_t tokens) {
+    return static_cast<size_t>((tokens + 31) / 32);
+}
+
 // One row's sampling in a step.
 struct SamplingRow {
     const SamplingParams* params = nullptr;

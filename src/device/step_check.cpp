@@ -81,7 +81,7 @@ Status check_sequences(const Batch& batch, const StepLimits& limits) {
 // Some token must be left, or there is nothing to draw.
 Status check_allowed(std::span<const uint32_t> allowed, int64_t tokens) {
     if (allowed.empty()) return Ok{};
-    const auto words = static_cast<size_t>((tokens + 31) / 32);
+    const size_t words = mask_words(tokens);
     if (allowed.size() < words) return fail("{} bits say which of {} tokens may be drawn", 32 * allowed.size(), tokens);
     const uint32_t last = tokens % 32 == 0 ? ~0U : (1U << (tokens % 32)) - 1;
     const auto full = allowed.first(words - 1);

@@ -29,7 +29,9 @@ Answer::Answer(const AnswerContext& context, std::shared_ptr<const Request> aske
     sampling.seed += static_cast<uint64_t>(choice);
     usage.prompt_tokens = static_cast<int>(tokens.size());
     if (context.tokenizer) {
-        const text::DetokenizerOptions options{.continues_text = request->continues_text && !request->echo};
+        const text::DetokenizerOptions options{// A grammar counts every byte of the answer, a leading space too.
+                                               .continues_text =
+                                                   (request->continues_text || request->grammar) && !request->echo};
         detokenizer_.emplace(*context.tokenizer, options);
     }
     if (request->grammar) grammar_.emplace(request->grammar);
@@ -121,7 +123,7 @@ void Answer::keep_possible_draft() {
 
 Status Answer::find_allowed(int drafts) {
     if (!grammar_) return Ok{};
-    const auto words = static_cast<size_t>(context_.vocab + 31) / 32;
+    const size_t words = device::mask_words(context_.vocab);
     allowed_.resize(words * static_cast<size_t>(drafts + 1));
     size_t accepted = 0;
     Status filled = Ok{};
@@ -135,7 +137,7 @@ Status Answer::find_allowed(int drafts) {
 
 std::span<const uint32_t> Answer::allowed(int after_drafts) const {
     if (!grammar_) return {};
-    const auto words = static_cast<size_t>(context_.vocab + 31) / 32;
+    const size_t words = device::mask_words(context_.vocab);
     return std::span(allowed_).subspan(static_cast<size_t>(after_drafts) * words, words);
 }
 

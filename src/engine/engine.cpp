@@ -79,10 +79,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const models::Model& model, std::op
     if (options.block_tokens < 1) return fail("cache blocks of {} tokens: at least one", options.block_tokens);
     EngineOptions fitting = options;
     fitting.rows = std::max(options.rows, options.sequences + 1);  // so that prompts go on while all others draw
-    if (model.program.cache_groups() > device::kMaxCacheGroups) {
-        return fail("{}: {} kinds of attention window, at most {} are supported", model.name,
-                    model.program.cache_groups(), device::kMaxCacheGroups);
-    }
+    TRY(check_cache_groups(model));
     std::unique_ptr<Engine> engine(new Engine(model, backend, fitting));
     engine->shared_.tokenizer = std::move(tokenizer);
     engine->runner_ = TRY(Runner::open(model, backend, engine->runner_options_));

@@ -44,6 +44,12 @@ int context_or_default(const models::Model& model, int context) {
     return context > 0 ? context : std::min(model.context_length, kDefaultContext);
 }
 
+Status check_cache_groups(const models::Model& model) {
+    if (model.program.cache_groups() <= device::kMaxCacheGroups) return Ok{};
+    return fail("{}: {} kinds of attention window, at most {} are supported", model.name, model.program.cache_groups(),
+                device::kMaxCacheGroups);
+}
+
 // As many as pass in a moment that no reader or Ctrl-C notices.
 int tokens_at_once(double seconds_each) {
     constexpr double kMomentSeconds = 0.03;
@@ -79,10 +85,7 @@ std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const Cac
 }
 
 Result<std::unique_ptr<Runner>> Runner::open(const models::Model& model, device::Backend& backend, Options options) {
-    if (options.groups.size() > device::kMaxCacheGroups) {
-        return fail("{}: {} kinds of attention window, at most {} are supported", model.name, options.groups.size(),
-                    device::kMaxCacheGroups);
-    }
+    TRY(check_cache_groups(model));
     std::unique_ptr<Runner> runner(new Runner(model, backend, std::move(options)));
     runner->cache_ = TRY(backend.make_cache({.layers = model.program.caches,
                                              .dtype = runner->options_.kv_dtype,

@@ -19,6 +19,9 @@ namespace tandem::engine {
 DType default_kv_dtype(const models::Model& model);
 // `context`, or if that is 0 what the model was trained for, at most 8192.
 int context_or_default(const models::Model& model, int context);
+
+// Whether a Batch has room for the model's kinds of attention window.
+Status check_cache_groups(const models::Model& model);
 // How many tokens a device that needs `seconds_each` for one should draw before it reports.
 int tokens_at_once(double seconds_each);
 

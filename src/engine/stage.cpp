@@ -10,10 +10,6 @@ namespace {
 
 constexpr int kStageBlockTokens = 32;
 
-int blocks_for(int positions) {
-    return (positions + kStageBlockTokens - 1) / kStageBlockTokens;
-}
-
 }  // namespace
 
 int32_t fixed_token(int position, int vocab) {
@@ -34,12 +30,12 @@ Result<std::unique_ptr<Stage>> Stage::open(const models::Model& model, device::B
 // Layers with a window keep no more than it and the rows of a step: their blocks are used in turn.
 Status Stage::make_cache(device::Backend& backend, const StageOptions& options) {
     const int groups = model_.program.cache_groups();
-    if (groups > device::kMaxCacheGroups) return fail("{}: {} kinds of attention window", model_.name, groups);
+    TRY(check_cache_groups(model_));
     std::vector<int> kept(static_cast<size_t>(groups));  // blocks of one sequence
     for (const graph::CacheLayer& layer : model_.program.caches) {
-        const int all = blocks_for(options.positions);
+        const int all = blocks_of(options.positions, kStageBlockTokens);
         kept[static_cast<size_t>(layer.group)] =
-            layer.window == 0 ? all : std::min(all, blocks_for(layer.window + options.rows) + 1);
+            layer.window == 0 ? all : std::min(all, blocks_of(layer.window + options.rows, kStageBlockTokens) + 1);
     }
     std::vector<int> blocks = kept;
     for (int& count : blocks) count *= options.sequences;
@@ -49,7 +45,8 @@ Status Stage::make_cache(device::Backend& backend, const StageOptions& options) 
     for (int sequence = 0; sequence < options.sequences; ++sequence) {
         for (int count : kept) {
             std::vector<int32_t>& table = tables_.emplace_back();
-            for (int i = 0; i < blocks_for(options.positions); ++i) table.push_back(sequence * count + i % count);
+            for (int i = 0; i < blocks_of(options.positions, kStageBlockTokens); ++i)
+                table.push_back(sequence * count + i % count);
         }
     }
     batch_.sequences.resize(static_cast<size_t>(options.sequences));

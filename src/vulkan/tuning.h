@@ -13,12 +13,12 @@ namespace tandem::vulkan {
 // Products of a matrix of up to `max_outputs` rows and one row.
 struct GemvTuning {
     uint32_t max_outputs = 0xffffffff;
-    uint32_t lanes = 256;  // of a workgroup
-    uint32_t lanes_per_row = 8;
-    uint32_t rows = 1;      // of the matrix, that a group of lanes makes at once
-    uint32_t unroll = 4;    // blocks of a row that a lane has in flight, at most
-    uint32_t groups = 528;  // workgroups at most; each takes tiles in turn
-    uint32_t staged = 1;    // whether the row is kept in shared memory
+    uint32_t lanes = 256;        // of a workgroup
+    uint32_t lanes_per_row = 8;  // at least 4
+    uint32_t rows = 1;           // of the matrix, that a group of lanes makes at once
+    uint32_t unroll = 4;         // blocks of a row that a lane has in flight, at most
+    uint32_t groups = 528;       // workgroups at most; each takes tiles in turn
+    uint32_t staged = 1;         // whether the row is kept in shared memory
 };
 
 // Products of a matrix and up to `max_rows` rows (kernels/matmul.h).

@@ -31,7 +31,7 @@ template <typename T, typename F>
 void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, GemvTuning> {
     value("max_outputs", t.max_outputs, {});
     value("lanes", t.lanes, {.least = 32, .most = 1024, .power_of_two = true});
-    value("lanes_per_row", t.lanes_per_row, {.most = 64, .power_of_two = true});
+    value("lanes_per_row", t.lanes_per_row, {.least = 4, .most = 64, .power_of_two = true});
     value("rows", t.rows, {.most = 16, .power_of_two = true});
     value("unroll", t.unroll, {.most = 16});
     value("groups", t.groups, {.most = 1 << 16});

@@ -198,14 +198,9 @@ class RegexParser {
     }
 
     Result<uint32_t> parse_count() {
-        uint64_t count = 0;
-        const size_t begin = pos_;
-        for (; current() >= '0' && current() <= '9'; ++pos_) {
-            count = count * 10 + static_cast<uint64_t>(current() - '0');
-            if (count > kMaxCount) return error(fmt::format("a repetition is bounded by {}", kMaxCount));
-        }
-        if (pos_ == begin) return error("expected a number in a repetition");
-        return static_cast<uint32_t>(count);
+        const Result<uint32_t> count = read_count(text_, pos_);
+        if (!count) return error(count.error().message);
+        return *count;
     }
 
     Part one_of(const CodePoints& points) { return {.node = write_(points), .min = 1, .max = 1}; }

@@ -203,15 +203,10 @@ class GbnfParser {
     }
 
     Result<uint32_t> parse_count() {
-        uint64_t count = 0;
-        const size_t begin = pos_;
-        for (; current() >= '0' && current() <= '9'; ++pos_) {
-            count = count * 10 + static_cast<uint64_t>(current() - '0');
-            if (count > kMaxCount) return error(fmt::format("a repetition is bounded by {}", kMaxCount));
-        }
-        if (pos_ == begin) return error("expected a number in a repetition");
+        const Result<uint32_t> count = read_count(text_, pos_);
+        if (!count) return error(count.error().message);
         skip_space(false);
-        return static_cast<uint32_t>(count);
+        return *count;
     }
 
     Result<NodeId> parse_literal() {

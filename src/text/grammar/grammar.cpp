@@ -137,4 +137,15 @@ std::span<const Grammar::ListItem> Grammar::items(const Node& node) const {
     return std::span(items_).subspan(node.begin, node.end - node.begin);
 }
 
+Result<uint32_t> read_count(std::string_view text, size_t& pos) {
+    uint64_t count = 0;
+    const size_t begin = pos;
+    for (; pos < text.size() && text[pos] >= '0' && text[pos] <= '9'; ++pos) {
+        count = count * 10 + static_cast<uint64_t>(text[pos] - '0');
+        if (count > kMaxCount) return fail("a repetition is bounded by {}", kMaxCount);
+    }
+    if (pos == begin) return fail("expected a number in a repetition");
+    return static_cast<uint32_t>(count);
+}
+
 }  // namespace tandem::text::grammar

@@ -92,4 +92,7 @@ class Grammar {
     bool full_ = false;
 };
 
+// The number of a repetition as every notation writes it: the digits of `text` from `pos` on, which is moved past them.
+Result<uint32_t> read_count(std::string_view text, size_t& pos);
+
 }  // namespace tandem::text::grammar

@@ -63,7 +63,7 @@ void GrammarMatcher::rollback(size_t tokens) {
 }
 
 Status GrammarMatcher::fill_mask(std::span<uint32_t> allowed) const {
-    const auto words = (static_cast<size_t>(masks_->trie().vocab_size()) + 31) / 32;
+    const size_t words = masks_->trie().mask_words();
     CHECK(allowed.size() >= words);
     std::fill(allowed.begin(), allowed.end(), 0U);
     if (finished_) return fail("the answer has ended already");

@@ -71,7 +71,7 @@ std::shared_ptr<const TokenMasks::Mask> TokenMasks::mask_of(const Item& item) co
     walk(0, state, mask->exits, [&](TokenId id) {
         if (mask->bits.empty() && mask->tokens.size() < kMaxSparse) return mask->tokens.push_back(id);
         if (mask->bits.empty()) {
-            mask->bits.resize((static_cast<size_t>(trie_->vocab_size()) + 31) / 32);
+            mask->bits.resize(trie_->mask_words());
             for (const TokenId token : mask->tokens) set_bit(mask->bits, token);
             mask->tokens.clear();
         }
@@ -131,7 +131,7 @@ void TokenMasks::resolve(const CallGraph& graph, Exits ended, std::span<uint32_t
 }
 
 void TokenMasks::keep(std::u32string key, std::span<const uint32_t> allowed) const {
-    const size_t words = (static_cast<size_t>(trie_->vocab_size()) + 31) / 32;
+    const size_t words = trie_->mask_words();
     size_t count = 0;
     for (const uint32_t word : allowed.first(words)) count += static_cast<size_t>(std::popcount(word));
     Mask mask;

@@ -22,6 +22,7 @@ class TokenTrie {
     TokenTrie(std::vector<std::string> tokens, std::vector<TokenId> stop_tokens);
 
     int vocab_size() const { return static_cast<int>(begins_.size()) - 1; }
+    size_t mask_words() const { return (static_cast<size_t>(vocab_size()) + 31) / 32; }  // with a bit for each token
     bool contains(TokenId id) const { return id >= 0 && id < vocab_size(); }
     std::string_view bytes(TokenId id) const;
     const std::vector<TokenId>& stop_tokens() const { return stop_tokens_; }

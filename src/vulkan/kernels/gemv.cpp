@@ -36,9 +36,10 @@ const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {
     CHECK(call.inputs % 32 == 0);
     const uint32_t blocks = call.inputs / 32;
-    // in tiles, four lanes at least share a row, and a workgroup has whole octets of rows
     const bool tiled = call.weight.tiled;
-    const uint32_t per_row = tiled ? std::clamp(tuning.lanes_per_row, 4U, tuning.lanes / 8) : tuning.lanes_per_row;
+    CHECK(tuning.lanes_per_row >= 4);  // so many blocks of a row lie together in tiles
+    // and a workgroup has whole octets of rows
+    const uint32_t per_row = tiled ? std::min(tuning.lanes_per_row, tuning.lanes / 8) : tuning.lanes_per_row;
     const uint32_t tile = tuning.lanes / per_row * tuning.rows;
     CHECK(!call.glu || (tile % 32 == 0 && call.outputs % 32 == 0));
     const bool staged = tuning.staged != 0 && blocks * 40 + kSharedReserve <= capabilities.shared_bytes;

@@ -38,6 +38,12 @@ uvec2 k_scale(uvec4 header, uint s) {
     return uvec2((low & 15u) | ((d >> 6) << 4), (low >> 4) | ((m >> 6) << 4));
 }
 
+// The place of block `block` of a row of `blocks`. Plain types are never in tiles.
+uint place_of(uint row, uint block, uint blocks) {
+    if (!TILED) return row * blocks + block;
+    return ((row / 16u * (blocks / 4u) + block / 4u) * 2u + row / 8u % 2u) * 32u + row % 8u * 4u + block % 4u;
+}
+
 #if WEIGHT != F32 && WEIGHT != F16 && WEIGHT != BF16
 // A block as it lies in memory. Loading and decoding are apart, so that a kernel can have many loads under way.
 struct RawBlock {
@@ -58,12 +64,6 @@ struct RawBlock {
     float16_t delta;
 #endif
 };
-
-// The place of block `block` of a row of `blocks`.
-uint place_of(uint row, uint block, uint blocks) {
-    if (!TILED) return row * blocks + block;
-    return ((row / 16u * (blocks / 4u) + block / 4u) * 2u + row / 8u % 2u) * 32u + row % 8u * 4u + block % 4u;
-}
 
 // The block at `place`, which is the number `block` of the matrix, row after row. Not for plain types.
 RawBlock load_raw(Weight w, uint place, uint block) {

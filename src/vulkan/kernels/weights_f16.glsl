@@ -13,8 +13,6 @@ struct RawBlock {
     uvec4 quants[4];
 };
 
-uint place_of(uint row, uint block, uint blocks) { return row * blocks + block; }
-
 RawBlock load_raw(Weight w, uint place, uint block) {
     RawBlock raw;
     [[unroll]] for (uint i = 0u; i < 4u; ++i) raw.quants[i] = Uint4s(w.quants).at[4u * place + i];

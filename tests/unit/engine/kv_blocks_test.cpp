@@ -33,6 +33,16 @@ class Blocks : public testing::Test {
         return found;
     }
 
+    // The table of a sequence that has computed all its tokens at once.
+    BlockTable computed(std::span<const TokenId> sequence) {
+        const int length = static_cast<int>(sequence.size());
+        BlockTable table;
+        blocks_.take_prefix(table, "", sequence);
+        EXPECT_TRUE(blocks_.grow(table, 0, length));
+        blocks_.settle(table, sequence, length);
+        return table;
+    }
+
     void expect_consistent(const std::vector<const BlockTable*>& tables) const { EXPECT_EQ(blocks_.audit(tables), ""); }
 
     KvBlocks blocks_{kBlockTokens, {{.window = 0, .blocks = 16}, {.window = 6, .blocks = 12}}};
@@ -106,10 +116,7 @@ TEST_F(Blocks, GrowingIsAllOrNothing) {
 
 TEST_F(Blocks, ForksShareUntilOneWrites) {
     const std::vector<TokenId> prompt = tokens(6);
-    BlockTable one;
-    blocks_.take_prefix(one, "", prompt);
-    ASSERT_TRUE(blocks_.grow(one, 0, 6));
-    blocks_.settle(one, prompt, 6);
+    BlockTable one = computed(prompt);
     BlockTable two = blocks_.fork(one, 6);
     expect_consistent({&one, &two});
     EXPECT_EQ(blocks_.available(0), 14);
@@ -131,10 +138,7 @@ TEST_F(Blocks, ForksShareUntilOneWrites) {
 
 TEST_F(Blocks, ACopyThatIsNotMadeAnyMoreIsTakenBack) {
     const std::vector<TokenId> prompt = tokens(6);
-    BlockTable one;
-    blocks_.take_prefix(one, "", prompt);
-    ASSERT_TRUE(blocks_.grow(one, 0, 6));
-    blocks_.settle(one, prompt, 6);
+    BlockTable one = computed(prompt);
     BlockTable two = blocks_.fork(one, 6);
     ASSERT_TRUE(blocks_.grow(two, 6, 7));
     blocks_.release(two, prompt, 6);
