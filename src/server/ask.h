@@ -1,0 +1,92 @@
+// Ask: what a client wants, whichever API it speaks.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "device/sampling.h"
+#include "server/reply.h"
+#include "text/tokenizer.h"
+
+namespace tandem::server {
+
+using Json = nlohmann::ordered_json;  // tool schemas are printed as they were written
+
+enum class AskKind : uint8_t {
+    chat,        // messages
+    completion,  // prompts, completed as they are
+    embedding,   // prompts
+};
+
+enum class ToolChoice : uint8_t { automatic, none, required, named };
+
+enum class FormatKind : uint8_t { text, json_object, json_schema, gbnf };
+
+struct ResponseFormat {
+    FormatKind kind = FormatKind::text;
+    std::string source = {};  // the schema as JSON text, or the grammar
+};
+
+using Prompt = std::variant<std::string, std::vector<text::TokenId>>;
+
+struct Ask {
+    std::string model;  // empty: the default
+    AskKind kind = AskKind::chat;
+
+    // As chat templates take them, in OpenAI's form: {"role", "content": text, "reasoning_content", "tool_calls":
+    // [{"id", "type": "function", "function": {"name", "arguments": an object}}], "tool_call_id", "name"}.
+    Json messages = Json::array();
+    // The last message is the beginning of the answer, which goes on from there.
+    bool continues_last = false;
+    std::vector<Prompt> prompts;
+
+    Json tools;  // null, or [{"type": "function", "function": {"name", "description", "parameters": a schema}}]
+    ToolChoice tool_choice = ToolChoice::automatic;
+    std::string tool_name = {};  // of ToolChoice::named
+    bool parallel_tool_calls = true;
+    ResponseFormat format;
+
+    device::SamplingParams sampling = {.temperature = 1.0F};  // its seed is the one below
+    std::optional<uint64_t> seed;                             // none: another one each time
+    int max_tokens = 0;                                       // 0: until the context is full
+    int n = 1;
+    std::vector<std::string> stop;
+    bool ignore_end = false;
+    bool echo = false;
+    std::optional<int> logprobs;  // of every token, beside this many of the likeliest
+
+    bool stream = false;
+    bool include_usage = false;               // in a stream of OpenAI's
+    std::optional<double> keep_alive_s = {};  // that the model stays loaded afterwards; negative: for good
+    std::optional<bool> thinks = {};          // enable_thinking of the template; none: what the template does
+    std::string reasoning_effort = {};        // of the template
+    Json template_values = Json::object();    // further variables of the template
+    std::string user = {};                    // for the log
+
+    // Of embeddings.
+    int dimensions = 0;      // 0: all
+    bool base64 = false;     // 32-bit floats as base64
+    bool truncates = false;  // a text that is too long loses its end
+};
+
+// The most of everything; the body as a whole is limited before it is parsed.
+struct AskLimits {
+    int n = 16;
+    int prompts = 256;  // of one request
+    int messages = 4096;
+    int tools = 256;
+    int stop = 16;
+    int stop_bytes = 1024;  // of each
+    int logprobs = 20;
+    int logit_bias = 1024;
+    int schema_bytes = 256 << 10;  // of a schema, a grammar, or all tools together
+};
+
+// What all APIs have in common: every number in its range, nothing more than the limits allow.
+Reply<Ok> check(const Ask& ask, const AskLimits& limits = {});
+
+}  // namespace tandem::server

@@ -1,0 +1,22 @@
+// Dialect: one API of the server as three functions, free of sockets and of engines.
+#pragma once
+
+#include <memory>
+
+#include "server/ask.h"
+#include "server/delta.h"
+
+namespace tandem::server {
+
+struct Dialect {
+    // The body of a request. Errors name the field and what it may be; check() of the Ask comes later.
+    Reply<Ask> (*parse)(const Json& body) = nullptr;
+    // Null for a dialect of embeddings only.
+    std::unique_ptr<Writer> (*writer)(const Ask& ask, AnswerHead head) = nullptr;
+    // The body of an answer to Ask::embedding; null where there are none.
+    std::string (*embeddings)(const Ask& ask, const AnswerHead& head, const Embeddings& embeddings) = nullptr;
+    // The body of an error.
+    std::string (*error)(const ApiError& error) = nullptr;
+};
+
+}  // namespace tandem::server
