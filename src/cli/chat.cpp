@@ -23,7 +23,12 @@ Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
         TRY(engine::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
     std::unique_ptr<Chat> chat(new Chat(std::move(bundle)));
     chat->backend_ = std::move(backend);
-    chat->engine_ = TRY(open_engine(chat->bundle_.model, chat->bundle_.tokenizer, *chat->backend_, options.engine));
+    engine::EngineOptions engine = engine_options(options.engine);
+    if (!options.engine.draft.empty()) {
+        chat->draft_ = TRY(engine::open_bundle(options.engine.draft));
+        engine.draft_model = &chat->draft_->model;
+    }
+    chat->engine_ = TRY(engine::Engine::open(chat->bundle_.model, chat->bundle_.tokenizer, *chat->backend_, engine));
     chat->raw_ = options.raw || !chat->bundle_.chat_template;
     return chat;
 }
@@ -58,6 +63,14 @@ Result<int> Chat::make_room(const Settings& settings) {
     }
 }
 
+Result<std::shared_ptr<const text::TokenMasks>> Chat::masks_of(const text::CompiledGrammarPtr& grammar) {
+    if (grammar_ != grammar) {
+        masks_ = TRY(engine_->masks_for(grammar));
+        grammar_ = grammar;
+    }
+    return masks_;
+}
+
 Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
                          const std::function<void(std::string_view)>& on_text) {
     const std::vector<Message> before = messages;
@@ -70,6 +83,7 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
         request.sampling = next_sampling(settings);
         request.max_tokens = settings.max_tokens;
         request.stop = settings.stop;
+        if (settings.grammar) request.grammar = TRY(masks_of(settings.grammar));
         request.continues_text = raw_;
         if (request.prompt.empty()) return fail("the prompt is empty: the model has nothing to go on");
         for (const auto& bias : request.sampling.logit_bias) TRY(check_vocabulary({bias.first}, model().vocab));

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,10 +54,14 @@ class Chat {
 
     Result<std::vector<text::TokenId>> prompt(const Settings& settings, bool add_generation_prompt) const;
     Result<int> make_room(const Settings& settings);
+    Result<std::shared_ptr<const text::TokenMasks>> masks_of(const text::CompiledGrammarPtr& grammar);
 
     engine::Bundle bundle_;
+    std::optional<engine::Bundle> draft_;
     std::unique_ptr<device::Backend> backend_;
     std::unique_ptr<engine::Engine> engine_;
+    text::CompiledGrammarPtr grammar_;               // of the last answer
+    std::shared_ptr<const text::TokenMasks> masks_;  // of it: what was found for one answer serves the next
     bool raw_ = false;
 };
 

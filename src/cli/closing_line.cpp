@@ -23,12 +23,16 @@ std::string closing_line(const Chat& chat, const Answer& answer) {
     const auto speed = [](double rate) { return rate > 0 ? fmt::format(", {:.1f} tokens/s", rate) : std::string(); };
     const std::string cached =
         generation.cached_tokens > 0 ? fmt::format(" ({} cached)", generation.cached_tokens) : std::string();
+    const std::string guessed =
+        generation.drafted_tokens > 0
+            ? fmt::format(", {} of {} guesses right", generation.accepted_tokens, generation.drafted_tokens)
+            : std::string();
     std::string ending;
     if (generation.reason == engine::FinishReason::cancelled) ending = "; stopped";
     if (generation.reason == engine::FinishReason::length) ending = "; cut at its greatest length";
-    return fmt::format("[prompt {} tokens{}{}; answer {} tokens{}; {}{}]", generation.prompt_tokens, cached,
+    return fmt::format("[prompt {} tokens{}{}; answer {} tokens{}{}; {}{}]", generation.prompt_tokens, cached,
                        speed(generation.prompt_rate()), generation.tokens.size(), speed(generation.generate_rate()),
-                       chat.device().name, ending);
+                       guessed, chat.device().name, ending);
 }
 
 }  // namespace tandem::cli

@@ -29,11 +29,19 @@ void add_engine_options(CLI::App& app, EngineChoice& options) {
     add_kv_option(app, options.kv);
 }
 
-Result<std::unique_ptr<engine::Engine>> open_engine(const models::Model& model,
-                                                    std::optional<text::Tokenizer> tokenizer, device::Backend& backend,
-                                                    const EngineChoice& options) {
-    return engine::Engine::open(model, std::move(tokenizer), backend,
-                                {.context = options.context, .sequences = 1, .kv_dtype = kv_dtype_of(options.kv)});
+void add_guessing_options(CLI::App& app, EngineChoice& options) {
+    CLI::Option* const lookup = app.add_flag(
+        "--lookup", options.lookup, "Guess ahead what the text said before: faster where it repeats, the same answer");
+    lookup->option_text(" ");
+    app.add_option("--draft", options.draft,
+                   "Guess ahead with a small model of the same vocabulary: faster where it is often right, the same "
+                   "answer")
+        ->option_text("MODEL")
+        ->excludes(lookup);
+}
+
+engine::EngineOptions engine_options(const EngineChoice& choice) {
+    return {.context = choice.context, .sequences = 1, .kv_dtype = kv_dtype_of(choice.kv), .looks_up = choice.lookup};
 }
 
 Result<std::unique_ptr<engine::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,

@@ -1,4 +1,4 @@
-// The options of commands that run a model: device, context, cache type.
+// The options of commands that run a model: device, context, cache type, guessing ahead.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,8 @@ struct EngineChoice {
     DeviceOptions device;
     int context = 0;
     std::string kv;
+    bool lookup = false;
+    std::string draft;  // a model; empty: none
 };
 
 // --kv, the type of the key-value cache; none: what suits the model.
@@ -25,10 +27,11 @@ std::optional<DType> kv_dtype_of(const std::string& kv);
 // Adds --context and --kv to the options of add_device_options().
 void add_engine_options(CLI::App& app, EngineChoice& options);
 
-// For one conversation.
-Result<std::unique_ptr<engine::Engine>> open_engine(const models::Model& model,
-                                                    std::optional<text::Tokenizer> tokenizer, device::Backend& backend,
-                                                    const EngineChoice& options);
+// --lookup and --draft.
+void add_guessing_options(CLI::App& app, EngineChoice& options);
+
+// For one conversation. The draft model is for the caller to open.
+engine::EngineOptions engine_options(const EngineChoice& choice);
 Result<std::unique_ptr<engine::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
                                                     const EngineChoice& options);
 

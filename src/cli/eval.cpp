@@ -49,7 +49,7 @@ Result<int> eval_tokens(const EvalOptions& options) {
         TRY(write_logits(*scorer, tokens, options.logits_file));
     }
     if (options.greedy == 0) return 0;
-    const auto engine = TRY(open_engine(model, {}, *backend, options.engine));
+    const auto engine = TRY(engine::Engine::open(model, {}, *backend, engine_options(options.engine)));
     engine::Request request;  // the defaults take the largest logit
     request.prompt = tokens;
     request.max_tokens = options.greedy;

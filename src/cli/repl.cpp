@@ -150,7 +150,7 @@ Status Repl::set(std::string_view argument) {
             table.add({std::string(parameter.name), escape_short(parameter.show(settings_), 30),
                        std::string(parameter.help)});
         }
-        note(table.to_string() + "/set PARAM without a value removes system, stop and logit_bias.");
+        note(table.to_string() + "/set PARAM without a value removes system, stop, grammar and logit_bias.");
         return Ok{};
     }
     const Parameter* const parameter = find_parameter(name);

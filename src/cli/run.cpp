@@ -50,6 +50,8 @@ std::string to_json(const Chat& chat, const Answer& answer) {
                        {"finish_reason", name(generation.reason)},
                        {"prompt_tokens", generation.prompt_tokens},
                        {"answer_tokens", generation.tokens.size()},
+                       {"guessed_tokens", generation.drafted_tokens},
+                       {"guessed_right", generation.accepted_tokens},
                        {"seed", answer.seed},
                        {"model", chat.model().name},
                        {"device", chat.device().name},
@@ -121,7 +123,9 @@ constexpr const char* kRunExamples =
     "  tandem run gemma-3-1b.gguf \"Why is the sky blue?\" --temperature 0.3 -n 200\n"
     "  tandem run tales --raw \"Once upon a time\" --seed 7\n"
     "  git log -5 | tandem run model.gguf --system \"Summarize in one sentence\"\n"
-    "  tandem run tales \"What is 7 plus 5?\" --greedy --json\n";
+    "  tandem run tales \"What is 7 plus 5?\" --greedy --json\n"
+    "  tandem run model.gguf \"Berlin in numbers\" --grammar '{\"properties\": {\"area_km2\": {\"type\": "
+    "\"number\"}}}'\n";
 
 }  // namespace
 
@@ -141,6 +145,7 @@ Command add_run(CLI::App& parent) {
     app->add_flag("-q,--quiet", options->quiet, "No closing line, no notices");
     app->add_flag("-v,--verbose", options->verbose, "Print the seed of each answer");
     add_engine_options(*app, options->chat.engine);
+    add_guessing_options(*app, options->chat.engine);
     app->footer(kRunExamples);
     return {app, [options] { return run(*options); }};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "cli/grammar_option.h"
 #include "cli/parse.h"
 
 namespace tandem::cli {
@@ -84,6 +85,13 @@ std::string show_stop(const Settings& settings) {
     return text.empty() ? "none" : text;
 }
 
+Status set_grammar(Settings& settings, std::string_view value) {
+    const bool none = value.empty() || value == "none";
+    settings.grammar = none ? nullptr : TRY(read_grammar(value));
+    settings.grammar_source = value;
+    return Ok{};
+}
+
 using device::SamplingParams;
 
 const Parameter kParameters[] = {
@@ -135,6 +143,10 @@ const Parameter kParameters[] = {
          return Ok{};
      },
      show_stop},
+    {"grammar", "WHAT",
+     "Hold the answer to a grammar: 'json' (any object), a JSON Schema, or a file with one or with GBNF", false,
+     set_grammar,
+     [](const Settings& settings) { return settings.grammar ? settings.grammar_source : std::string("none"); }},
     {"max_tokens", "N", "Most tokens of an answer; 0: until the context is full (0)", false, set_max_tokens,
      [](const Settings& settings) { return fmt::format("{}", settings.max_tokens); }},
 };

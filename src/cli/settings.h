@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "device/sampling.h"
+#include "text/grammar/compiled_grammar.h"
 
 namespace tandem::cli {
 
@@ -19,6 +20,8 @@ struct Settings {
     int max_tokens = 0;            // 0: until the context is full
     std::string system;
     std::vector<std::string> stop;
+    text::CompiledGrammarPtr grammar;  // that answers are held to; null: none
+    std::string grammar_source;        // what the user called it
 };
 
 struct Parameter {

@@ -21,6 +21,8 @@ Result<Generation> generate(Engine& engine, Request request, const GenerateOptio
         result.reason = event.finish->reason;
         result.prompt_tokens = event.finish->usage.prompt_tokens;
         result.cached_tokens = event.finish->usage.cached_tokens;
+        result.drafted_tokens = event.finish->usage.drafted_tokens;
+        result.accepted_tokens = event.finish->usage.accepted_tokens;
         result.prompt_seconds = event.finish->timing.first_token;
         result.generate_seconds = event.finish->timing.decode;
     };

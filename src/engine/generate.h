@@ -22,7 +22,9 @@ struct Generation {
     std::string text;
     FinishReason reason = FinishReason::stop;
     int prompt_tokens = 0;
-    int cached_tokens = 0;  // of the prompt, already in the engine's cache
+    int cached_tokens = 0;    // of the prompt, already in the engine's cache
+    int drafted_tokens = 0;   // guessed ahead
+    int accepted_tokens = 0;  // of them, right
     double prompt_seconds = 0;
     double generate_seconds = 0;
 

@@ -169,6 +169,8 @@ class Repl(harness.Case):
                              ("/set temperature hot", "'hot' is not a number"), ("/set top_p 7", "from 0 to 1"),
                              ("/set colour red", "colour: unknown parameter"), ("/set", "repeat_penalty"),
                              ("/set system Be brief.", "system is Be brief."), ("/set system", "system is none"),
+                             ("/set grammar json", "grammar is json"), ("/set grammar {}}", "schema: "),
+                             ("/set grammar", "grammar is none"),
                              ("/set seed 4", "seed is 4"), ("/frobnicate", "/frobnicate: unknown command"),
                              ("/help", "/load")):
             terminal.line(line)

@@ -81,6 +81,49 @@ class Run(harness.Case):
         forced = self.answer(STORY, "-n", 3, "--logit-bias", f"{banned}=1000")["ids"]
         self.assertEqual(forced, [banned] * 3)
 
+    def test_a_schema_holds_the_answer(self):
+        schema = {"properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "maximum": 9}},
+                  "required": ["name", "age"]}
+        for given in (json.dumps(schema), self.write("fox.json", json.dumps(schema, indent=2))):
+            answer = self.answer("Tell me about a fox.", "--grammar", given, "--seed", 3)
+            self.assertEqual(answer["finish_reason"], "stop")
+            fox = json.loads(answer["text"])
+            self.assertEqual(list(fox), ["name", "age"])
+            self.assertLessEqual(len(fox["name"]), 12)
+            self.assertLessEqual(fox["age"], 9)
+
+    def test_a_grammar_holds_the_answer(self):
+        rules = self.write("count.gbnf", 'root ::= "<" [0-9]{3} (", " [0-9]{3}){2} ">"')
+        self.assertRegex(self.ok("run", "What is 7 plus 5?", "--grammar", rules, "--lookup"),
+                         r"\A<\d{3}(, \d{3}){2}>\n\Z")
+        self.assertTrue(self.ok("run", STORY, "--grammar", "json", "-n", 8, "--greedy").startswith("{"))
+        self.assertEqual(self.ok("run", STORY, "--grammar", "none", "-n", 8, "--greedy"),
+                         self.ok("run", STORY, "-n", 8, "--greedy"))
+
+    def test_grammars_are_checked_before_the_model_is_loaded(self):
+        self.assertIn("/properties/a/not", self.fails("run", "missing.gguf", "hello", "--grammar",
+                                                      '{"properties": {"a": {"not": {}}}}', code=2))
+        self.assertIn("missing.gbnf", self.fails("run", "tales", "hello", "--grammar", "missing.gbnf", code=2))
+        wrong = self.write("wrong.gbnf", 'root ::= other')
+        self.assertRegex(self.fails("run", "tales", "hello", "--grammar", wrong, code=2), r"wrong\.gbnf: .*other")
+
+    def test_guesses_change_no_token(self):
+        plain = self.answer(STORY, "--greedy", "-n", 80)
+        self.assertEqual(plain["guessed_tokens"], 0)
+        for options in (["--lookup"], ["--draft", "tales-f16"]):
+            with self.subTest(options=options):
+                guessed = self.answer(STORY, "--greedy", "-n", 80, *options)
+                self.assertEqual(guessed["ids"], plain["ids"])
+                self.assertGreater(guessed["guessed_tokens"], 0)
+                self.assertLessEqual(guessed["guessed_right"], guessed["guessed_tokens"])
+        self.assertGreater(guessed["guessed_right"], 40)  # the same model, only less rounded
+
+    def test_a_draft_model_must_fit(self):
+        model = harness.make_llama(self.path("model"), 1600, data("tokenizers", "spm-bpe-gemma", "tokenizer.model"))
+        self.assertIn("1600", self.fails("run", "tales", "hello", "--draft", model))
+        self.assertIn("missing.gguf", self.fails("run", "tales", "hello", "--draft", "missing.gguf"))
+        self.fails("run", "tales", "hello", "--draft", "tales", "--lookup", code=2)
+
     def test_raw_completes_the_text(self):
         raw = self.answer("Once upon a time", "--raw", "--greedy", "-n", 12)
         chat = self.answer("Once upon a time", "--greedy", "-n", 12)

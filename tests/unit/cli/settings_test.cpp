@@ -72,6 +72,22 @@ TEST(Settings, RepeatableOnesAddUpUntilAnEmptyValue) {
     EXPECT_EQ(settings.sampling.logit_bias, (std::vector<std::pair<int32_t, float>>{{4, 2.0F}, {3, -1.0F}}));
 }
 
+TEST(Settings, AGrammarIsCompiledWhenItIsSet) {
+    Settings settings;
+    ASSERT_TRUE(set(settings, "grammar", R"( {"type": "boolean"})"));
+    EXPECT_NE(settings.grammar, nullptr);
+    EXPECT_FALSE(set(settings, "grammar", R"({"type": "horse"})"));
+    EXPECT_EQ(find_parameter("grammar")->show(settings), R"( {"type": "boolean"})");
+    EXPECT_FALSE(set(settings, "grammar", "no such file"));
+    ASSERT_TRUE(set(settings, "grammar", "json"));
+    EXPECT_EQ(find_parameter("grammar")->show(settings), "json");
+    for (const char* none : {"none", ""}) {
+        ASSERT_TRUE(set(settings, "grammar", none));
+        EXPECT_EQ(settings.grammar, nullptr);
+        EXPECT_EQ(find_parameter("grammar")->show(settings), "none");
+    }
+}
+
 TEST(Settings, ASeedIsKeptAndRandomOnesDiffer) {
     Settings settings;
     EXPECT_NE(next_sampling(settings).seed, next_sampling(settings).seed);

@@ -1,0 +1,14 @@
+// The grammar that a user wants an answer held to.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "text/grammar/compiled_grammar.h"
+
+namespace tandem::cli {
+
+// "json": any JSON object. What begins with a brace is a JSON Schema. All else is a file: with a schema, or with GBNF.
+Result<text::CompiledGrammarPtr> read_grammar(std::string_view value);
+
+}  // namespace tandem::cli
