@@ -58,7 +58,7 @@ interop: build ## Load the files we write in llama.cpp and compare the greedy te
 	tests/interop/run.sh
 
 lint: packages-test check-format tidy ## Formatting, clang-tidy, shellcheck and the include directions
-	shellcheck tools/*.sh tests/interop/*.sh .ci/run
+	shellcheck tools/*.sh tests/*/*.sh web/build.sh .ci/run
 	python3 -B tests/tree/check.py
 
 check-format:

@@ -1,0 +1,18 @@
+import { defineConfig } from "vite";
+
+// Names without hashes: the program embeds these files, and serves them with an etag.
+export default defineConfig({
+  base: "./",
+  build: {
+    emptyOutDir: true,
+    modulePreload: { polyfill: false },
+    target: "es2022",
+    rolldownOptions: {
+      output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
+    },
+  },
+  server: {
+    // npm run dev: the page as it is edited, before a server that runs.
+    proxy: { "/v1": "http://127.0.0.1:11434", "/api": "http://127.0.0.1:11434" },
+  },
+});
