@@ -1,0 +1,120 @@
+// AnswerReader: splits the text of an answer, while it is being written, into content, reasoning and calls of tools.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/json_scanner.h"
+
+namespace tandem::server {
+
+// How a model writes the calls of tools. Marks in [] or <||> are control tokens of the vocabulary for most models,
+// which are not part of the text: they are known without them.
+enum class CallStyle : uint8_t {
+    tagged,  // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, several of them (Hermes, Qwen)
+    listed,  // [TOOL_CALLS][{"name": ..., "arguments": {...}}, ...] (Mistral)
+    named,   // [TOOL_CALLS]name[ARGS]{...} (Mistral since 2025)
+    plain,   // <|python_tag|>{"name": ..., "parameters": {...}} (Llama 3), and what a grammar holds others to
+};
+
+struct AnswerFormat {
+    std::string_view reasoning_begin;  // empty: the model does not write down its reasoning
+    std::string_view reasoning_end;
+    CallStyle calls = CallStyle::plain;
+    bool shows_tools = false;  // the template tells the model what its tools are
+    bool knows_calls = false;  // and how to call them; if not, a grammar must hold the answer to `plain`
+};
+
+// By the marks that the text of a chat template has: reasoning is split where it has one of the known pairs, such as
+// <think> and </think>; of the styles of calls the first whose mark is in the text; `plain` if there is none.
+AnswerFormat answer_format(std::string_view template_source);
+
+// Whether the prompt leaves the model in the middle of its reasoning, as templates do that write <think> themselves.
+bool opens_reasoning(const AnswerFormat& format, std::string_view prompt);
+
+struct AnswerPart {
+    enum class Kind : uint8_t { content, reasoning, call };
+    Kind kind = Kind::content;
+    std::string text;  // of a call: its arguments, a JSON object exactly as the model wrote it
+    std::string name;  // of a call
+};
+
+struct AnswerReaderOptions {
+    AnswerFormat format;
+    bool splits_reasoning = true;
+    bool begins_in_reasoning = false;     // opens_reasoning()
+    std::vector<std::string> tools = {};  // their names; if there are none, no calls are looked for
+};
+
+// However the text is cut into pieces, the parts are the same when neighbours of one kind are joined. No text is lost
+// but for the marks and the white space around them; what looks like a call and is none is content. A call without its
+// mark is one where the content begins or after another call, and only of a tool that is offered. Calls are handed out
+// when they are complete, so that clients never see half of one.
+class AnswerReader {
+  public:
+    explicit AnswerReader(AnswerReaderOptions options);
+
+    // What is certain now.
+    std::vector<AnswerPart> push(std::string_view text);
+    // What was held back because it could have become a mark or a call.
+    std::vector<AnswerPart> finish();
+
+  private:
+    enum class State : uint8_t {
+        opening,    // nothing but white space: reasoning may begin
+        reasoning,  //
+        start,      // of the content, and after a call: here a call needs no mark
+        content,    //
+        call,       // pending_ begins with it
+        closing,    // a call is complete, its end mark is not
+    };
+
+    bool step();  // false: more text is needed
+    bool step_opening();
+    bool step_reasoning();
+    bool step_start();
+    bool step_content();
+    bool step_call();
+    bool step_closing();
+    enum class Guess : uint8_t { no, maybe, yes };
+    // What comes before the value of a call.
+    struct Head {
+        Guess is_call = Guess::no;
+        size_t length = 0;           // up to the value, or to what cannot be
+        std::string_view name = {};  // where the style has one
+    };
+    Head read_head() const;
+    static Guess guess_call(std::string_view text);
+    bool offers(std::string_view tool) const;
+    std::vector<AnswerPart> read_calls(std::string_view value) const;
+    bool read_call(std::string_view text, const nlohmann::json& call, std::vector<AnswerPart>& calls) const;
+    bool take_calls(size_t length);
+    bool refuse_call(size_t length);
+
+    std::string_view rest() const { return std::string_view(pending_).substr(at_); }
+    bool enter(State state);
+    void emit(AnswerPart::Kind kind, std::string_view text);
+    std::vector<AnswerPart> hand_out();
+
+    AnswerReaderOptions options_;
+    std::string_view call_begin_;
+    std::string_view call_end_;
+    State state_ = State::opening;
+    bool after_mark_ = false;  // white space does not count
+    std::string pending_;      // from at_ on
+    size_t at_ = 0;
+    std::vector<AnswerPart> parts_;
+
+    // Of State::call.
+    bool marked_ = false;
+    bool had_call_ = false;  // some were complete before
+    JsonScanner scanner_;
+    std::string name_;        // before the value, where the style has one
+    size_t value_begin_ = 0;  // in rest()
+    size_t scanned_ = 0;      // of rest(); 0: the value has not begun
+};
+
+}  // namespace tandem::server

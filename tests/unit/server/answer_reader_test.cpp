@@ -1,0 +1,261 @@
+#include "server/answer_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "format/json.h"
+
+namespace tandem::server {
+namespace {
+
+using Kind = AnswerPart::Kind;
+
+const AnswerFormat kQwen = answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>");
+const AnswerFormat kMistral = answer_format("{{tools}} [TOOL_CALLS]");
+const AnswerFormat kNamedMistral = answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
+const AnswerFormat kLlama = answer_format(R"({{tools}} {"name": f, "parameters": p})");
+const AnswerFormat kGemma = answer_format("<start_of_turn>{{ role }}");
+
+AnswerReaderOptions with_tools(const AnswerFormat& format) {
+    return {.format = format, .tools = {"add", "get_weather", "get"}};
+}
+
+// The parts in one line, neighbours of a kind joined: "think[...]", "add(...)", and content as it is.
+std::string joined(const std::vector<AnswerPart>& parts) {
+    std::string line;
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const bool first = i == 0 || parts[i - 1].kind != parts[i].kind;
+        const bool last = i + 1 == parts.size() || parts[i + 1].kind != parts[i].kind;
+        if (parts[i].kind == Kind::call) {
+            line += parts[i].name + "(" + parts[i].text + ")";
+        } else if (parts[i].kind == Kind::reasoning) {
+            line += (first ? "think[" : "") + parts[i].text + (last ? "]" : "");
+        } else {
+            line += parts[i].text;
+        }
+    }
+    return line;
+}
+
+template <typename NextLength>
+std::string read_in_pieces(const AnswerReaderOptions& options, std::string_view text, NextLength next_length) {
+    AnswerReader reader(options);
+    std::vector<AnswerPart> parts;
+    const auto take = [&](std::vector<AnswerPart> more) {
+        for (AnswerPart& part : more) parts.push_back(std::move(part));
+    };
+    for (size_t at = 0; at < text.size();) {
+        const size_t length = next_length();
+        take(reader.push(text.substr(at, length)));
+        at += length;
+    }
+    take(reader.finish());
+    EXPECT_TRUE(reader.finish().empty());
+    return joined(parts);
+}
+
+// The same for every length of the pieces.
+std::string read(const AnswerReaderOptions& options, std::string_view text) {
+    const std::string whole = read_in_pieces(options, text, [&] { return text.size(); });
+    for (size_t step = 1; step < std::min<size_t>(text.size(), 30); ++step) {
+        EXPECT_EQ(read_in_pieces(options, text, [&] { return step; }), whole) << "in pieces of " << step;
+    }
+    return whole;
+}
+
+TEST(AnswerFormat, IsKnownByTheMarksOfTheTemplate) {
+    EXPECT_EQ(kQwen.calls, CallStyle::tagged);
+    EXPECT_EQ(kQwen.reasoning_end, "</think>");
+    EXPECT_TRUE(kQwen.knows_calls);
+    EXPECT_EQ(kMistral.calls, CallStyle::listed);
+    EXPECT_EQ(kMistral.reasoning_begin, "");
+    EXPECT_EQ(kNamedMistral.calls, CallStyle::named);
+    EXPECT_EQ(kLlama.calls, CallStyle::plain);
+    EXPECT_TRUE(kLlama.knows_calls);
+    EXPECT_EQ(kGemma.calls, CallStyle::plain);
+    EXPECT_FALSE(kGemma.shows_tools);
+    EXPECT_FALSE(kGemma.knows_calls);
+    const AnswerFormat own_way = answer_format("{{tools}} <tool_call><function=f></tool_call>");
+    EXPECT_TRUE(own_way.shows_tools);
+    EXPECT_FALSE(own_way.knows_calls) << "a style that is not known needs a grammar";
+}
+
+TEST(AnswerFormat, SeesWhetherThePromptOpensTheReasoning) {
+    EXPECT_TRUE(opens_reasoning(kQwen, "<|im_start|>assistant\n<think>\n"));
+    EXPECT_FALSE(opens_reasoning(kQwen, "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+    EXPECT_FALSE(opens_reasoning(kGemma, "<think>"));
+}
+
+TEST(AnswerReader, SplitsReasoningFromContent) {
+    const AnswerReaderOptions plain{.format = kQwen};
+    EXPECT_EQ(read(plain, "<think>\nhm, 2 < 3\n\n</think>\n\nIt is so.\n"), "think[hm, 2 < 3]It is so.\n");
+    EXPECT_EQ(read(plain, "\n <think>a</think>b"), "think[a]b");
+    EXPECT_EQ(read(plain, "<think>never ends </thin"), "think[never ends </thin]");
+    EXPECT_EQ(read(plain, "<think>\n\n</think>\n\nNo thoughts."), "No thoughts.");
+    EXPECT_EQ(read(plain, " <thing> is no mark"), " <thing> is no mark");
+    EXPECT_EQ(read(plain, "a <think>late</think>"), "a <think>late</think>");
+    EXPECT_EQ(read({.format = kQwen, .begins_in_reasoning = true}, "so\n</think>\nyes"), "think[so]yes");
+    EXPECT_EQ(read({.format = kQwen, .splits_reasoning = false}, "<think>a</think>b"), "<think>a</think>b");
+    EXPECT_EQ(read({.format = kGemma}, "<think>a</think>b"), "<think>a</think>b");
+    EXPECT_EQ(read(plain, ""), "");
+    EXPECT_EQ(read(plain, " \n"), " \n");
+}
+
+TEST(AnswerReader, FindsTaggedCalls) {
+    const AnswerReaderOptions options = with_tools(kQwen);
+    EXPECT_EQ(
+        read(options, "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"b\":  2.50, \"a\": 1e3}}\n</tool_call>"),
+        R"(add({"b":  2.50, "a": 1e3}))");
+    EXPECT_EQ(read(options,
+                   "<think>\nadd</think>\n\nLet me see.\n<tool_call>{\"name\":\"add\",\"arguments\":{}}"
+                   "</tool_call>\n<tool_call>{\"arguments\":{\"s\":\"</tool_call>\"},\"name\":\"other\"}"
+                   "</tool_call>\nDone."),
+              R"(think[add]Let me see.add({})other({"s":"</tool_call>"})Done.)");
+    EXPECT_EQ(read(options, R"(<tool_call>{"name":"add"}</tool_call>)"), "add({})");
+    EXPECT_EQ(read(options, R"(<tool_call>{"name":"add","arguments":{}})"), "add({})") << "without its end";
+    EXPECT_EQ(read(options, R"(<tool_call>{"name":"add","arguments":{}} {"name":"get","arguments":{}}</tool_call>)"),
+              "add({})get({})")
+        << "two in one mark";
+    EXPECT_EQ(read(options, R"(<tool_call>{"name":"add","arguments":"{\"a\": 1}"}</tool_call>)"), R"(add({"a": 1}))");
+    EXPECT_EQ(read(options, R"(<tool_call>{"type":"function","function":{"name":"add","arguments":{"a":[1]}}})"),
+              R"(add({"a":[1]}))");
+}
+
+TEST(AnswerReader, WhatIsNoCallIsContent) {
+    for (const char* text : {
+             "<tool_call>",
+             "<tool_call> and",
+             "a\n<tool_call>{\"name\":\"add\",\"arguments\":{\"a\":",
+             "<tool_call>{\"name\": 5, \"arguments\": {}}</tool_call>",
+             "<tool_call>{\"name\":\"add\",\"arguments\":[]}",
+             "<tool_call>[{\"name\":\"add\",\"arguments\":{}}, 5]</tool_call>",
+             "<tool_call>{]</tool_call>x",
+             "<tool_call>{\"a\":01}",
+             "<tool_call>[]",
+             "<tool_call>{\"name\":\"add\",\"arguments\":\"no\"}",
+             "<tool_call>{\"name\":\"\",\"arguments\":{}}",
+             "  {\"name\":\"x\",\"arguments\":{}} ",
+             "{\"answer\": 42}",
+             "{}",
+             "[1, 2]",
+             "{\"name\": \"add\"} and",
+             "use <tool_call> or < or </tool_call>",
+             "<tool_call>{\"function\":{\"function\":{\"name\":\"add\"}}}",
+             "{\"name\":\"add\",\"arguments\":{}, \n",
+         }) {
+        EXPECT_EQ(read(with_tools(kQwen), text), text);
+    }
+    const std::string nested = "<tool_call>" + std::string(2000, '[');
+    EXPECT_EQ(read(with_tools(kQwen), nested), nested);
+    EXPECT_EQ(read({.format = kQwen}, "<tool_call>{\"name\":\"add\",\"arguments\":{}}"),
+              "<tool_call>{\"name\":\"add\",\"arguments\":{}}")
+        << "nothing was offered";
+    EXPECT_EQ(read(with_tools(kQwen), "<tool_call>{\"name\":<tool_call>{\"name\":\"add\",\"arguments\":{}}"),
+              "<tool_call>{\"name\":add({})")
+        << "a broken call does not hide the next";
+}
+
+TEST(AnswerReader, FindsTheCallsOfOtherTemplates) {
+    const std::string list = R"([{"name": "add", "arguments": {"a": 1}}, {"name": "get", "arguments": {}, "id": "x"}])";
+    EXPECT_EQ(read(with_tools(kMistral), "[TOOL_CALLS]" + list), R"(add({"a": 1})get({}))");
+    EXPECT_EQ(read(with_tools(kMistral), " " + list + "\n"), R"(add({"a": 1})get({}))");
+    EXPECT_EQ(read(with_tools(kMistral), "So: [TOOL_CALLS] " + list), R"(So:add({"a": 1})get({}))");
+    EXPECT_EQ(read(with_tools(kMistral), "[TOOL_CALLS]add"), "[TOOL_CALLS]add");
+    EXPECT_EQ(read(with_tools(kMistral), "[1] is a footnote"), "[1] is a footnote");
+
+    EXPECT_EQ(read(with_tools(kNamedMistral), "[TOOL_CALLS]get_weather[ARGS]{\"in\": \"Rome\"}[TOOL_CALLS]get{}"),
+              R"(get_weather({"in": "Rome"})get({}))");
+    EXPECT_EQ(read(with_tools(kNamedMistral), "get[ARGS]{\"x\": {}}add{}"), R"(get({"x": {}})add({}))");
+    EXPECT_EQ(read(with_tools(kNamedMistral), "get it, or add{ nothing"), "get it, or add{ nothing");
+    EXPECT_EQ(read(with_tools(kNamedMistral), "get[ARGS][]"), "get[ARGS][]");
+
+    const std::string call = R"({"name": "add", "parameters": {"a": "x"}})";
+    EXPECT_EQ(read(with_tools(kLlama), call), R"(add({"a": "x"}))");
+    EXPECT_EQ(read(with_tools(kLlama), "<|python_tag|>" + call + "; " + call), R"(add({"a": "x"})add({"a": "x"}))");
+    EXPECT_EQ(read(with_tools(kLlama), call + "; done"), R"(add({"a": "x"}); done)");
+    EXPECT_EQ(read(with_tools(kLlama), R"({"type": "function", "name": "add", "parameters": {}})"), "add({})");
+    EXPECT_EQ(read(with_tools(kGemma), R"({"name": "add", "arguments": {}})"), "add({})");
+}
+
+TEST(AnswerReader, HoldsBackOnlyWhatCouldBecomeAMark) {
+    AnswerReader reader(with_tools(kQwen));
+    EXPECT_EQ(joined(reader.push("a <too")), "a");
+    EXPECT_EQ(joined(reader.push("th")), " <tooth");
+    EXPECT_EQ(joined(reader.push(" {\"json\"")), " {\"json\"");
+    EXPECT_EQ(joined(reader.push("\n\n")), "");
+    EXPECT_EQ(joined(reader.push("b")), "\n\nb");
+
+    AnswerReader json(with_tools(kLlama));
+    EXPECT_EQ(joined(json.push("{\"na")), "");
+    EXPECT_EQ(joined(json.push("tion\"")), "{\"nation\"") << "no call begins so";
+
+    AnswerReader without_tools({.format = kGemma});
+    EXPECT_EQ(joined(without_tools.push("<tool ")), "<tool ");
+}
+
+// Many marks that lead nowhere, one long call and a run of white space: quadratic work would take minutes.
+TEST(AnswerReader, TakesTimeInProportionToTheText) {
+    for (const std::string_view piece : {"<tool_call>{", "<tool_call>{\"", " ", "<", "<tool_call> ", "{\"name\":\"",
+                                         "<tool_call>{\"name\":\"add\",\"arguments\":{}}"}) {
+        std::string text;
+        while (text.size() < 400'000) text += piece;
+        read_in_pieces(with_tools(kQwen), text, [&] { return text.size(); });
+        read_in_pieces(with_tools(kQwen), text, [] { return 5; });
+    }
+}
+
+// Marks, parts of them and other text in any order: however it is cut, the parts are the same, and nothing is lost.
+TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
+    const std::vector<std::string> words = {
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "<|python_tag|>",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        "\\",
+        ";",
+        ",",
+        ":",
+        "\"name\"",
+        "\"add\"",
+        "add",
+        "get",
+        "1",
+        "true",
+        "\"arguments\"",
+        " ",
+        "\n\n",
+        "é",
+        "text",
+        "<",
+        std::string(70, ' '),
+        "{\"name\":\"add\",",
+        "\"arguments\":{}}",
+        "{\"name\":\"get\",\"parameters\":{\"a\":[1,{\"b\":\"}\"}]}}",
+    };
+    std::mt19937 random(7);
+    const auto below = [&](size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(random); };
+    for (int round = 0; round < 3000; ++round) {
+        std::string text;
+        for (size_t count = below(14); count > 0; --count) text += words[below(words.size())];
+        for (const AnswerFormat& format : {kQwen, kMistral, kNamedMistral, kLlama}) {
+            AnswerReaderOptions options = with_tools(format);
+            options.begins_in_reasoning = below(8) == 0;
+            const std::string whole = read_in_pieces(options, text, [&] { return text.size(); });
+            ASSERT_EQ(read_in_pieces(options, text, [] { return 1; }), whole) << text;
+            ASSERT_EQ(read_in_pieces(options, text, [&] { return below(9) + 1; }), whole) << text;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace tandem::server
