@@ -11,7 +11,7 @@ namespace tandem::server {
 
 namespace {
 
-using Kind = AnswerPart::Kind;
+using PartKind = AnswerPart::Kind;
 
 constexpr std::string_view kSpaces = " \n\t\r";
 constexpr size_t kMostSpace = 64;  // bytes of white space that belong to a mark
@@ -133,7 +133,7 @@ std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
 std::vector<AnswerPart> AnswerReader::finish() {
     std::string_view text = rest();
     if (after_mark_) text.remove_prefix(leading_space(text));
-    emit(state_ == State::reasoning ? Kind::reasoning : Kind::content, text);
+    emit(state_ == State::reasoning ? PartKind::reasoning : PartKind::content, text);
     pending_.clear();
     enter(State::content);
     return hand_out();
@@ -143,7 +143,7 @@ std::vector<AnswerPart> AnswerReader::hand_out() {
     return std::exchange(parts_, {});
 }
 
-void AnswerReader::emit(Kind kind, std::string_view text) {
+void AnswerReader::emit(PartKind kind, std::string_view text) {
     if (text.empty()) return;
     if (parts_.empty() || parts_.back().kind != kind) parts_.push_back({.kind = kind, .text = {}, .name = {}});
     parts_.back().text += text;
@@ -196,7 +196,7 @@ bool AnswerReader::step_reasoning() {
     const size_t found = text.find(mark);
     const std::string_view before = text.substr(0, found == text.npos ? text.size() - held_back(text, mark) : found);
     const std::string_view shown = before.substr(0, before.size() - trailing_space(before));
-    emit(Kind::reasoning, shown);
+    emit(PartKind::reasoning, shown);
     after_mark_ = after_mark_ && shown.empty();
     if (found == text.npos) {
         at_ += shown.size();
@@ -277,7 +277,7 @@ bool AnswerReader::step_content() {
     std::string_view shown = text.substr(0, found);
     if (found == text.npos) shown.remove_suffix(held_back(text, call_begin_));
     if (!call_begin_.empty()) shown.remove_suffix(trailing_space(shown));  // it may belong to a mark
-    emit(Kind::content, shown);
+    emit(PartKind::content, shown);
     after_mark_ = after_mark_ && shown.empty();
     at_ += shown.size();
     if (found == text.npos) return false;
@@ -321,7 +321,7 @@ bool AnswerReader::take_calls(size_t length) {
 // This much of the text was no call.
 bool AnswerReader::refuse_call(size_t length) {
     length = std::max<size_t>(length, 1);
-    emit(Kind::content, rest().substr(0, length));
+    emit(PartKind::content, rest().substr(0, length));
     at_ += length;
     scanned_ = 0;
     after_mark_ = false;
@@ -345,7 +345,7 @@ std::vector<AnswerPart> AnswerReader::read_calls(std::string_view value) const {
     if (!parsed) return {};
     std::vector<AnswerPart> calls;
     if (!name_.empty()) {
-        calls.push_back({.kind = Kind::call, .text = std::string(value), .name = name_});
+        calls.push_back({.kind = PartKind::call, .text = std::string(value), .name = name_});
         return calls;
     }
     if (parsed->is_object()) {
@@ -372,7 +372,7 @@ bool AnswerReader::read_call(std::string_view text, const nlohmann::json& call, 
     std::optional<std::string> arguments = read_arguments(call, text);
     if (!arguments && marked_ && !call.contains("arguments") && !call.contains("parameters")) arguments = "{}";
     if (!arguments || (!marked_ && !offers(name->get_ref<const std::string&>()))) return false;
-    calls.push_back({.kind = Kind::call, .text = *std::move(arguments), .name = name->get<std::string>()});
+    calls.push_back({.kind = PartKind::call, .text = *std::move(arguments), .name = name->get<std::string>()});
     return true;
 }
 
