@@ -7,6 +7,7 @@ export default defineConfig({
     emptyOutDir: true,
     modulePreload: { polyfill: false },
     target: "es2022",
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
     rolldownOptions: {
       output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
     },

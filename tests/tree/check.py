@@ -10,8 +10,9 @@ from pathlib import Path
 
 MAX_LINES = 800
 SKIPPED = {".git", "build", "node_modules", "__pycache__", "data", "corpus", "assets"}
-TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".txt", ".mjs", ".json", ".cmake", ".comp", ".yml", ""}
-CODE = {".h", ".cpp", ".py", ".sh", ".mjs", ".cmake", ".comp"}
+TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".txt", ".mjs", ".json", ".cmake", ".comp", ".yml", ".ts",
+        ".css", ".html", ""}
+CODE = {".h", ".cpp", ".py", ".sh", ".mjs", ".cmake", ".comp", ".ts", ".css"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SYSTEM_HEADERS = {"vulkan": "vulkan", "xrt": "npu"}  # the headers <key/...> belong to the folder src/value
