@@ -1,0 +1,75 @@
+// Metrics: what the server counts and measures, in the text form of Prometheus, under our own names and those of vLLM.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "server/delta.h"
+
+namespace tandem::server {
+
+// Of one model. All functions from any thread.
+class ModelMetrics {
+  public:
+    struct Series;
+    explicit ModelMetrics(std::unique_ptr<Series> series);
+    ~ModelMetrics();
+
+    // A choice has ended.
+    void ended(const Ending& ending);
+    // This many tokens came so long after those before them.
+    void tokens_after(double seconds, int tokens);
+    // What the engine says of itself; a number that is smaller than before comes from a new engine.
+    void sample(const engine::EngineStats& stats);
+    // Of the engine's cache.
+    void set_cache(int block_tokens, int blocks);
+    void set_loaded(bool loaded);
+
+  private:
+    std::unique_ptr<Series> series_;
+};
+
+struct PoolSample {
+    std::string name;
+    uint64_t bytes = 0;
+    uint64_t used_bytes = 0;
+};
+
+struct DeviceSample {
+    std::string name;
+    double utilisation = 0;  // 0 to 1, since the last one
+    std::vector<PoolSample> pools;
+};
+
+// From any thread.
+class Metrics {
+  public:
+    explicit Metrics(std::string_view version);
+    ~Metrics();
+
+    // Of any name; the same object each time, for as long as the Metrics lives. Only for models that there are: names
+    // that clients make up would fill the memory.
+    ModelMetrics& model(const std::string& name);
+    // A request was answered. `route` is one of the server's, not what the client wrote.
+    void request(std::string_view route, int status);
+    void sample(const std::vector<DeviceSample>& devices);
+
+    // The body of /metrics, and its type.
+    std::string text() const;
+    static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+  private:
+    struct Families;
+    std::unique_ptr<Families> families_;
+};
+
+// For Envoy (ORCA): the header `endpoint-load-metrics` of an answer to a request with `endpoint-load-metrics-format`,
+// which is TEXT or JSON. Nothing for other formats.
+std::optional<std::string> load_report(std::string_view format, const engine::EngineStats& stats);
+
+}  // namespace tandem::server
