@@ -7,12 +7,12 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
 #include "server/sse.h"
+#include "server/time_text.h"
 
 namespace tandem::server {
 
@@ -21,17 +21,6 @@ namespace {
 constexpr size_t kMostIdBytes = 128;
 constexpr size_t kMostTextBytes = 2048;  // of a field that a client has a say in
 
-std::string to_iso8601(std::chrono::system_clock::time_point time) {
-    const auto since = time.time_since_epoch();
-    const auto whole = std::chrono::floor<std::chrono::seconds>(since);
-    const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(since - whole).count();
-    const std::time_t seconds = whole.count();
-    std::tm parts = {};
-    gmtime_r(&seconds, &parts);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                       parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, millis);
-}
-
 double in_milliseconds(double seconds) {
     return static_cast<double>(static_cast<int64_t>(seconds * 1e6)) / 1e3;
 }
@@ -39,7 +28,7 @@ double in_milliseconds(double seconds) {
 }  // namespace
 
 std::string to_json_line(const AccessEntry& entry) {
-    nlohmann::ordered_json line = {{"time", to_iso8601(entry.time)}, {"id", entry.request_id}};
+    nlohmann::ordered_json line = {{"time", iso_time(entry.time)}, {"id", entry.request_id}};
     const auto add_text = [&](const char* name, const std::string& value) {
         if (!value.empty()) line[name] = value.substr(0, kMostTextBytes);
     };
