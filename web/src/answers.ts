@@ -61,20 +61,24 @@ export class Answers {
     let first = 0;
     let frame = 0;
     let usage: Usage | null = null;
-    for await (const chunk of streamChat(request, stop.signal)) {
-      usage = chunk.usage ?? usage;
-      const choice = chunk.choices[0];
-      if (!choice) continue;
-      const { content, reasoning_content: reasoning } = choice.delta;
-      if (content || reasoning) first ||= performance.now();
-      if (content) message.text += content;
-      if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
-      if (choice.finish_reason) message.finish = choice.finish_reason as Finish;
-      frame ||= requestAnimationFrame(() => {
-        frame = 0;
-        voice.read(message.text, false);
-        if (!message.stats) this.#watcher.changed(conversation, message);
-      });
+    try {
+      for await (const chunk of streamChat(request, stop.signal)) {
+        usage = chunk.usage ?? usage;
+        const choice = chunk.choices[0];
+        if (!choice) continue;
+        const { content, reasoning_content: reasoning } = choice.delta;
+        if (content || reasoning) first ||= performance.now();
+        if (content) message.text += content;
+        if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
+        if (choice.finish_reason) message.finish = choice.finish_reason as Finish;
+        frame ||= requestAnimationFrame(() => {
+          frame = 0;
+          voice.read(message.text, false);
+          this.#watcher.changed(conversation, message);
+        });
+      }
+    } finally {
+      cancelAnimationFrame(frame); // what ended is not drawn as running any more
     }
     const end = performance.now();
     voice.read(message.text, true);

@@ -103,6 +103,7 @@ function show(): void {
   const model = find<HTMLSelectElement>("model");
   if (current.model && Array.from(model.options, (option) => option.value).includes(current.model))
     model.value = current.model;
+  find("heading").textContent = current.title || "New conversation";
   document.title = current.title ? `${current.title} – Tandem` : "Tandem";
   drawSidebar();
 }
@@ -158,7 +159,6 @@ async function remove(id: string): Promise<void> {
   if (!conversation) return;
   answers.stop(conversation);
   conversations.delete(id);
-  await store.remove(id);
   if (conversation === current) startNew();
   else drawSidebar();
   const undo = () => {
@@ -167,6 +167,7 @@ async function remove(id: string): Promise<void> {
     open(id);
   };
   toast(`“${conversation.title || "Untitled"}” was deleted.`, { label: "Undo", run: undo });
+  await store.remove(id);
 }
 
 function exportAll(): void {

@@ -224,7 +224,7 @@ export class MessagesView {
       "div",
       { class: "welcome" },
       h("img", { src: "icon.svg", alt: "", width: 56, height: 56 }),
-      h("h1", {}, "Good to see you."),
+      h("h2", {}, "Good to see you."),
       h("p", {}, "Everything said here is answered by this machine, and kept only in this browser."),
       h("ul", { class: "suggestions", "aria-label": "Suggestions" }, ...SUGGESTIONS.map(button)),
     );
