@@ -29,7 +29,7 @@ Reply<Ok> read_keep_alive(const Fields& body, Ask& ask) {
     return body.wrong("keep_alive", "seconds, or a duration such as \"5m\"");
 }
 
-Reply<Ok> read_format(const Fields& body, Ask& ask) {
+Reply<Ok> read_ollama_format(const Fields& body, Ask& ask) {
     const Json* const format = body.find("format");
     if (format == nullptr || *format == "") return Ok{};
     if (*format == "json") {
@@ -55,7 +55,7 @@ Reply<Ok> read_think(const Fields& body, Ask& ask) {
 }
 
 // num_ctx is not among them: the context is the server's, and a prompt that does not fit is an error, never cut.
-Reply<Ok> read_options(const Fields& body, Ask& ask) {
+Reply<Ok> read_ollama_options(const Fields& body, Ask& ask) {
     ask.sampling.temperature = 0.8F;  // as Ollama's documentation has them
     ask.sampling.top_k = 40;
     ask.sampling.top_p = 0.9F;
@@ -79,7 +79,7 @@ Reply<Ok> read_options(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> read_logprobs(const Fields& body, Ask& ask) {
+Reply<Ok> read_ollama_logprobs(const Fields& body, Ask& ask) {
     bool wanted = false;
     int top = 0;
     TRY(body.read("logprobs", wanted));
@@ -96,17 +96,17 @@ Reply<Ok> refuse_images(const Fields& fields) {
 }
 
 // What chat and generate have in common.
-Reply<Ask> read_common(const Json& json) {
+Reply<Ask> read_ollama_common(const Json& json) {
     const Fields body = TRY(Fields::of(json));
     Ask ask;
     ask.stream = true;
     ask.model = TRY(ollama_model_name(json));
     TRY(body.read("stream", ask.stream));
     TRY(read_keep_alive(body, ask));
-    TRY(read_format(body, ask));
+    TRY(read_ollama_format(body, ask));
     TRY(read_think(body, ask));
-    TRY(read_options(body, ask));
-    TRY(read_logprobs(body, ask));
+    TRY(read_ollama_options(body, ask));
+    TRY(read_ollama_logprobs(body, ask));
     return ask;
 }
 
@@ -130,7 +130,7 @@ Reply<Json> read_calls_of_message(const Json& calls, const std::string& path) {
     return list;
 }
 
-Reply<Json> read_message(const Json& json, const std::string& path) {
+Reply<Json> read_ollama_message(const Json& json, const std::string& path) {
     const Fields fields = TRY(Fields::of(json, path));
     const std::string role = TRY(fields.required_text("role"));
     if (role != "system" && role != "user" && role != "assistant" && role != "tool") {
@@ -157,11 +157,11 @@ Reply<Json> read_message(const Json& json, const std::string& path) {
 
 Reply<Ask> parse_ollama_chat(const Json& body) {
     const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(read_common(body));
+    Ask ask = TRY(read_ollama_common(body));
     if (const Json* const messages = fields.find("messages"); messages != nullptr) {
         if (!messages->is_array()) return fields.wrong("messages", "an array");
         for (size_t i = 0; i < messages->size(); ++i)
-            ask.messages.push_back(TRY(read_message((*messages)[i], fmt::format("messages[{}]", i))));
+            ask.messages.push_back(TRY(read_ollama_message((*messages)[i], fmt::format("messages[{}]", i))));
     }
     if (const Json* const tools = fields.find("tools"); tools != nullptr && !tools->empty()) {
         if (!tools->is_array()) return fields.wrong("tools", "an array");
@@ -173,7 +173,7 @@ Reply<Ask> parse_ollama_chat(const Json& body) {
 
 Reply<Ask> parse_ollama_generate(const Json& body) {
     const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(read_common(body));
+    Ask ask = TRY(read_ollama_common(body));
     TRY(refuse_images(fields));
     for (const char* key : {"suffix", "template", "context"}) {
         const Json* const value = fields.find(key);
@@ -221,7 +221,7 @@ std::string write_ollama_embeddings(const Ask& /*ask*/, const AnswerHead& head, 
            "\n";
 }
 
-Json calls_json(const std::vector<ToolCallPiece>& calls) {
+Json ollama_calls(const std::vector<ToolCallPiece>& calls) {
     Json list = Json::array();
     for (const ToolCallPiece& call : calls) {
         list.push_back(
@@ -231,18 +231,18 @@ Json calls_json(const std::vector<ToolCallPiece>& calls) {
     return list;
 }
 
-Json token_json(const TokenText& token) {
+Json ollama_token(const TokenText& token) {
     Json bytes = Json::array();
     for (const char c : token.bytes) bytes.push_back(static_cast<unsigned char>(c));
     return {{"token", token.text}, {"logprob", token.logprob}, {"bytes", std::move(bytes)}};
 }
 
-Json logprobs_json(const std::vector<TokenDetail>& details) {
+Json ollama_logprobs(const std::vector<TokenDetail>& details) {
     Json list = Json::array();
     for (const TokenDetail& detail : details) {
-        Json entry = token_json(detail.chosen);
+        Json entry = ollama_token(detail.chosen);
         Json top = Json::array();
-        for (const TokenText& token : detail.top) top.push_back(token_json(token));
+        for (const TokenText& token : detail.top) top.push_back(ollama_token(token));
         if (!top.empty()) entry["top_logprobs"] = std::move(top);
         list.push_back(std::move(entry));
     }
@@ -281,13 +281,13 @@ class OllamaWriter final : public Writer {
         if (!delta.content.empty() || !delta.reasoning.empty() || !delta.logprobs.empty()) {
             Json line = ollama_line(head_, generate_, delta.content, delta.reasoning);
             line["done"] = false;
-            if (!delta.logprobs.empty()) line["logprobs"] = logprobs_json(delta.logprobs);
+            if (!delta.logprobs.empty()) line["logprobs"] = ollama_logprobs(delta.logprobs);
             lines += dump(line) + "\n";
         }
         if (delta.end) {
             const auto& calls_made = calls_.choices().front().tool_calls;
             if (!calls_made.empty()) {
-                Json line = ollama_line(head_, generate_, "", "", calls_json(calls_made));
+                Json line = ollama_line(head_, generate_, "", "", ollama_calls(calls_made));
                 line["done"] = false;
                 lines += dump(line) + "\n";
             }
@@ -301,9 +301,9 @@ class OllamaWriter final : public Writer {
 
     std::string whole(const std::vector<WholeChoice>& choices) override {
         const WholeChoice& choice = choices.front();
-        Json line = ollama_line(head_, generate_, choice.content, choice.reasoning, calls_json(choice.tool_calls));
+        Json line = ollama_line(head_, generate_, choice.content, choice.reasoning, ollama_calls(choice.tool_calls));
         line = finished(std::move(line), choice.end);
-        if (!choice.logprobs.empty()) line["logprobs"] = logprobs_json(choice.logprobs);
+        if (!choice.logprobs.empty()) line["logprobs"] = ollama_logprobs(choice.logprobs);
         return dump(line) + "\n";
     }
 
@@ -336,33 +336,21 @@ std::unique_ptr<Writer> ollama_generate_writer(const Ask& /*ask*/, AnswerHead he
 
 }  // namespace
 
-const Dialect& ollama_chat() {
-    static const Dialect dialect{
-        .parse = parse_ollama_chat, .writer = ollama_chat_writer, .embeddings = nullptr, .error = ollama_error};
-    return dialect;
-}
-
-const Dialect& ollama_generate() {
-    static const Dialect dialect{
-        .parse = parse_ollama_generate, .writer = ollama_generate_writer, .embeddings = nullptr, .error = ollama_error};
-    return dialect;
-}
-
-const Dialect& ollama_embed() {
-    static const Dialect dialect{
-        .parse = parse_ollama_embed, .writer = nullptr, .embeddings = write_ollama_embeddings, .error = ollama_error};
-    return dialect;
-}
+const Dialect kOllamaChat = {.parse = parse_ollama_chat, .writer = ollama_chat_writer, .error = ollama_error};
+const Dialect kOllamaGenerate = {
+    .parse = parse_ollama_generate, .writer = ollama_generate_writer, .error = ollama_error};
+const Dialect kOllamaEmbed = {
+    .parse = parse_ollama_embed, .embeddings = write_ollama_embeddings, .error = ollama_error};
 
 bool only_loads(const Ask& ask) {
     return ask.kind == AskKind::chat && ask.messages.empty();
 }
 
-std::string ollama_loaded(const Ask& ask, const AnswerHead& head, bool generate) {
+Json ollama_loaded(const Ask& ask, const AnswerHead& head, bool generate) {
     Json line = ollama_line(head, generate, "");
     line["done"] = true;
     line["done_reason"] = ask.keep_alive_s == 0.0 ? "unload" : "load";
-    return dump(line) + "\n";
+    return line;
 }
 
 }  // namespace tandem::server

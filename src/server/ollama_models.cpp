@@ -6,7 +6,6 @@
 
 #include "server/fields.h"
 #include "server/ollama.h"
-#include "server/sse.h"
 #include "server/time_text.h"
 
 namespace tandem::server {
@@ -56,7 +55,7 @@ system_clock::time_point at_seconds(int64_t seconds) {
 
 }  // namespace
 
-std::string ollama_tags(const std::vector<ModelCard>& models) {
+Json ollama_tags(std::span<const ModelCard> models) {
     Json list = Json::array();
     for (const ModelCard& model : models) {
         list.push_back({{"name", model.name},
@@ -66,10 +65,10 @@ std::string ollama_tags(const std::vector<ModelCard>& models) {
                         {"digest", digest_of(model)},
                         {"details", details_of(model)}});
     }
-    return dump({{"models", std::move(list)}}) + "\n";
+    return {{"models", std::move(list)}};
 }
 
-std::string ollama_ps(const std::vector<ModelCard>& models, system_clock::time_point now) {
+Json ollama_ps(std::span<const ModelCard> models, system_clock::time_point now) {
     Json list = Json::array();
     for (const ModelCard& model : models) {
         if (model.state != ModelState::ready) continue;
@@ -84,30 +83,29 @@ std::string ollama_ps(const std::vector<ModelCard>& models, system_clock::time_p
                         {"size_vram", model.device_bytes},
                         {"context_length", model.context}});
     }
-    return dump({{"models", std::move(list)}}) + "\n";
+    return {{"models", std::move(list)}};
 }
 
-std::string ollama_show(const ModelCard& model) {
+Json ollama_show(const ModelCard& model) {
     Json capabilities = Json::array({"completion"});
     if (model.has_tools) capabilities.push_back("tools");
     if (model.has_thinking) capabilities.push_back("thinking");
     const std::string family = model.family.empty() ? "unknown" : model.family;
-    return dump({{"modelfile", ""},
-                 {"parameters", ""},
-                 {"template", model.chat_template},
-                 {"details", details_of(model)},
-                 {"model_info",
-                  {{"general.architecture", family},
-                   {"general.parameter_count", model.parameters},
-                   {family + ".context_length", model.trained_context},
-                   {family + ".embedding_length", model.dim}}},
-                 {"capabilities", std::move(capabilities)},
-                 {"modified_at", iso_time(at_seconds(model.created_s))}}) +
-           "\n";
+    return {{"modelfile", ""},
+            {"parameters", ""},
+            {"template", model.chat_template},
+            {"details", details_of(model)},
+            {"model_info",
+             {{"general.architecture", family},
+              {"general.parameter_count", model.parameters},
+              {family + ".context_length", model.trained_context},
+              {family + ".embedding_length", model.dim}}},
+            {"capabilities", std::move(capabilities)},
+            {"modified_at", iso_time(at_seconds(model.created_s))}};
 }
 
-std::string ollama_version(std::string_view server_version) {
-    return dump({{"version", kOllamaVersion}, {"tandem", server_version}}) + "\n";
+Json ollama_version(std::string_view server_version) {
+    return {{"version", kOllamaVersion}, {"tandem", server_version}};
 }
 
 Reply<std::string> ollama_model_name(const Json& body) {
@@ -121,7 +119,7 @@ Reply<std::string> ollama_model_name(const Json& body) {
     return name;
 }
 
-Reply<std::string> ollama_pull(const Json& body, bool is_there) {
+Reply<Json> ollama_pull(const Json& body, bool is_there) {
     const std::string name = TRY(ollama_model_name(body));
     if (!is_there) {
         return ApiError{.status = 404,
@@ -131,7 +129,7 @@ Reply<std::string> ollama_pull(const Json& body, bool is_there) {
                                                name),
                         .code = "model_not_found"};
     }
-    return dump({{"status", "success"}}) + "\n";
+    return Json{{"status", "success"}};
 }
 
 }  // namespace tandem::server

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "server/time_text.h"
+#include "unit/server/event_stream.h"
 
 namespace tandem::server {
 namespace {
@@ -13,27 +14,11 @@ namespace {
 using testing::HasSubstr;
 
 Reply<Ask> chat(const char* body) {
-    return ollama_chat().parse(Json::parse(body));
+    return kOllamaChat.parse(Json::parse(body));
 }
 
 std::string refusal(const Reply<Ask>& reply) {
     return reply ? "" : reply.error().message;
-}
-
-Delta text_delta(const std::string& content, const std::string& reasoning = {}) {
-    Delta delta;
-    delta.content = content;
-    delta.reasoning = reasoning;
-    return delta;
-}
-
-Delta end_delta(EndReason reason) {
-    Delta delta;
-    delta.end.emplace();
-    delta.end->reason = reason;
-    delta.end->usage = {.prompt_tokens = 11, .cached_tokens = 4, .generated_tokens = 5};
-    delta.end->timing = {.queue = 0.5, .prefill = 1, .decode = 2, .first_token = 1.5};
-    return delta;
 }
 
 const AnswerHead kHead{
@@ -86,7 +71,7 @@ TEST(OllamaChat, HasTheDefaultsOfOllama) {
     EXPECT_EQ(ask->max_tokens, 0);
     EXPECT_FALSE(only_loads(*ask));
     EXPECT_TRUE(only_loads(*chat(R"({"model": "m"})")));
-    EXPECT_TRUE(only_loads(*ollama_generate().parse(Json::parse(R"({"model": "m", "keep_alive": 0})"))));
+    EXPECT_TRUE(only_loads(*kOllamaGenerate.parse(Json::parse(R"({"model": "m", "keep_alive": 0})"))));
 }
 
 TEST(OllamaChat, RefusesWhatItCannotDo) {
@@ -102,13 +87,13 @@ TEST(OllamaChat, RefusesWhatItCannotDo) {
     EXPECT_THAT(refusal(chat(R"({"model": "m", "options": {"mirostat": 2}})")), HasSubstr("mirostat"));
     EXPECT_THAT(refusal(chat(R"({"model": "m", "keep_alive": "soon"})")), HasSubstr("keep_alive"));
     EXPECT_THAT(refusal(chat(R"({"model": "m", "format": "xml"})")), HasSubstr("format"));
-    EXPECT_THAT(refusal(ollama_generate().parse(Json::parse(R"({"model": "m", "prompt": "x", "suffix": "y"})"))),
+    EXPECT_THAT(refusal(kOllamaGenerate.parse(Json::parse(R"({"model": "m", "prompt": "x", "suffix": "y"})"))),
                 HasSubstr("suffix"));
-    EXPECT_EQ(ollama_chat().error({.message = "no \"x\""}), "{\"error\":\"no \\\"x\\\"\"}\n");
+    EXPECT_EQ(kOllamaChat.error({.message = "no \"x\""}), "{\"error\":\"no \\\"x\\\"\"}\n");
 }
 
 TEST(OllamaChat, StreamsLinesOfJson) {
-    const auto writer = ollama_chat().writer({}, kHead);
+    const auto writer = kOllamaChat.writer({}, kHead);
     EXPECT_EQ(writer->stream_type(), "application/x-ndjson");
     std::string text = writer->begin();
     text += writer->write(text_delta("", "hm"));
@@ -138,10 +123,10 @@ TEST(OllamaChat, StreamsLinesOfJson) {
 }
 
 TEST(OllamaGenerate, AppliesTheTemplateUnlessItIsRaw) {
-    const auto told = ollama_generate().parse(Json::parse(R"({"model": "m", "prompt": "x", "system": "s"})"));
+    const auto told = kOllamaGenerate.parse(Json::parse(R"({"model": "m", "prompt": "x", "system": "s"})"));
     ASSERT_TRUE(told);
     EXPECT_EQ(told->messages.dump(), R"([{"role":"system","content":"s"},{"role":"user","content":"x"}])");
-    const auto raw = ollama_generate().parse(Json::parse(R"({"model": "m", "prompt": "x", "raw": true})"));
+    const auto raw = kOllamaGenerate.parse(Json::parse(R"({"model": "m", "prompt": "x", "raw": true})"));
     ASSERT_TRUE(raw);
     EXPECT_EQ(raw->kind, AskKind::completion);
     EXPECT_EQ(std::get<std::string>(raw->prompts.at(0)), "x");
@@ -152,7 +137,7 @@ TEST(OllamaGenerate, AppliesTheTemplateUnlessItIsRaw) {
     last.logprobs = {{.chosen = {.text = "H", .bytes = "H", .logprob = -0.5F},
                       .top = {{.text = "J", .bytes = "J", .logprob = -1.0F}}}};
     whole.add(last);
-    const Json json = Json::parse(ollama_generate().writer({}, kHead)->whole(whole.choices()));
+    const Json json = Json::parse(kOllamaGenerate.writer({}, kHead)->whole(whole.choices()));
     EXPECT_EQ(json["response"], "Hi");
     EXPECT_EQ(json["thinking"], "hm");
     EXPECT_EQ(json["done_reason"], "length");
@@ -162,16 +147,16 @@ TEST(OllamaGenerate, AppliesTheTemplateUnlessItIsRaw) {
 }
 
 TEST(OllamaEmbed, TakesOneTextOrSeveral) {
-    const auto one = ollama_embed().parse(Json::parse(R"({"model": "m", "input": "x"})"));
+    const auto one = kOllamaEmbed.parse(Json::parse(R"({"model": "m", "input": "x"})"));
     ASSERT_TRUE(one);
     EXPECT_EQ(one->prompts.size(), 1U);
     EXPECT_TRUE(one->truncates);
-    const auto two = ollama_embed().parse(Json::parse(R"({"model": "m", "input": ["x", "y"], "truncate": false})"));
+    const auto two = kOllamaEmbed.parse(Json::parse(R"({"model": "m", "input": ["x", "y"], "truncate": false})"));
     EXPECT_EQ(two->prompts.size(), 2U);
     EXPECT_FALSE(two->truncates);
-    EXPECT_FALSE(ollama_embed().parse(Json::parse(R"({"model": "m", "input": [5]})")));
+    EXPECT_FALSE(kOllamaEmbed.parse(Json::parse(R"({"model": "m", "input": [5]})")));
     const std::string text =
-        ollama_embed().embeddings(*one, kHead, {.vectors = {{0.5F, 1.0F}}, .prompt_tokens = 3, .total_seconds = 1});
+        kOllamaEmbed.embeddings(*one, kHead, {.vectors = {{0.5F, 1.0F}}, .prompt_tokens = 3, .total_seconds = 1});
     EXPECT_EQ(text,
               "{\"model\":\"tales\",\"embeddings\":[[0.5,1.0]],\"total_duration\":1000000000,"
               "\"load_duration\":250000000,\"prompt_eval_count\":3}\n");
@@ -194,27 +179,28 @@ TEST(OllamaModels, AreListed) {
     card.expires_in_s = 60;
     ModelCard other;
     other.name = "other";
-    const Json tags = Json::parse(ollama_tags({card, other}));
+    const std::vector<ModelCard> cards = {card, other};
+    const Json tags = ollama_tags(cards);
     EXPECT_EQ(tags["models"].size(), 2U);
     EXPECT_EQ(tags["models"][0]["details"]["parameter_size"], "7.2B");
     EXPECT_EQ(tags["models"][0]["details"]["quantization_level"], "Q8_0");
     EXPECT_EQ(tags["models"][0]["digest"].get<std::string>().size(), 64U);
-    const Json ps = Json::parse(ollama_ps({card, other}, std::chrono::system_clock::time_point()));
+    const Json ps = ollama_ps(cards, std::chrono::system_clock::time_point());
     ASSERT_EQ(ps["models"].size(), 1U) << "only what is loaded";
     EXPECT_EQ(ps["models"][0]["expires_at"], "1970-01-01T00:01:00.000Z");
     EXPECT_EQ(ps["models"][0]["size_vram"], 200);
     EXPECT_EQ(ps["models"][0]["context_length"], 512);
-    const Json show = Json::parse(ollama_show(card));
+    const Json show = ollama_show(card);
     EXPECT_EQ(show["model_info"]["llama.context_length"], 1024);
     EXPECT_EQ(show["capabilities"].dump(), R"(["completion","tools"])");
-    EXPECT_EQ(Json::parse(ollama_version("0.1"))["tandem"], "0.1");
+    EXPECT_EQ(ollama_version("0.1")["tandem"], "0.1");
 }
 
 TEST(OllamaModels, ArePulledOnlyWhenTheyAreThere) {
     EXPECT_EQ(*ollama_model_name({{"name", "a:latest"}}), "a");
     EXPECT_EQ(*ollama_model_name({{"model", "b:7b"}}), "b:7b");
     EXPECT_FALSE(ollama_model_name(Json::object()));
-    EXPECT_EQ(*ollama_pull({{"model", "a"}}, true), "{\"status\":\"success\"}\n");
+    EXPECT_EQ(ollama_pull({{"model", "a"}}, true)->dump(), R"({"status":"success"})");
     const auto refused = ollama_pull({{"model", "a"}}, false);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().status, 404);
