@@ -44,21 +44,21 @@ class VocabularyMaker {
 
   private:
     std::string mark() {
-        static const std::vector<std::string> kMarks = {"\"",    "\",",   "\":", "\"}",   "\"},", "{\"", "[\"",
-                                                        "\",\"", "\":\"", "}",   "},{\"", "\\n",  ".\"", ":",
-                                                        ",",     ".",     "(",   ");",    "='",   "/>"};
-        return kMarks[random_() % kMarks.size()];
+        static const std::vector<std::string> marks = {"\"",    "\",",   "\":", "\"}",   "\"},", "{\"", "[\"",
+                                                       "\",\"", "\":\"", "}",   "},{\"", "\\n",  ".\"", ":",
+                                                       ",",     ".",     "(",   ");",    "='",   "/>"};
+        return marks[random_() % marks.size()];
     }
 
     std::string word() {
-        static const std::vector<std::string> kLatin = {"a", "e", "i",  "o",  "u",  "t",  "n",  "s",
-                                                        "r", "l", "th", "st", "in", "er", "on", "é"};
+        static const std::vector<std::string> letters = {"a", "e", "i",  "o",  "u",  "t",  "n",  "s",
+                                                         "r", "l", "th", "st", "in", "er", "on", "é"};
         std::string text = random_() % 2 == 0 ? " " : "";
         const bool latin = random_() % 4 != 0;
         const size_t length = 2 + random_() % 6;
         for (size_t i = 0; i < length; ++i) {
             if (latin) {
-                text += kLatin[random_() % kLatin.size()];
+                text += letters[random_() % letters.size()];
             } else {  // three bytes each
                 text += static_cast<char>(0xE4 + random_() % 5);
                 text += static_cast<char>(0x80 + random_() % 64);

@@ -158,6 +158,7 @@ Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::W
 
 Status CpuExecutable::submit(const device::Batch& batch) {
     TRY(device::check_step(batch, limits_));
+    TRY(device::find_allowed(batch, limits_));
     extents_ = {.tokens = static_cast<int64_t>(batch.tokens.size()),
                 .outputs = static_cast<int64_t>(batch.output_rows.size())};
     sequence_of_row_.clear();

@@ -78,17 +78,12 @@ Status check_sequences(const Batch& batch, const StepLimits& limits) {
     return Ok{};
 }
 
-// Some token must be left, or there is nothing to draw.
-Status check_allowed(std::span<const uint32_t> allowed, int64_t tokens) {
-    if (allowed.empty()) return Ok{};
+bool allows_some(std::span<const uint32_t> allowed, int64_t tokens) {
     const size_t words = mask_words(tokens);
-    if (allowed.size() < words) return fail("{} bits say which of {} tokens may be drawn", 32 * allowed.size(), tokens);
     const uint32_t last = tokens % 32 == 0 ? ~0U : (1U << (tokens % 32)) - 1;
     const auto full = allowed.first(words - 1);
-    const bool some = (allowed[words - 1] & last) != 0 ||
-                      std::any_of(full.begin(), full.end(), [](uint32_t word) { return word != 0; });
-    if (!some) return fail("none of the {} tokens may be drawn", tokens);
-    return Ok{};
+    return (allowed[words - 1] & last) != 0 ||
+           std::any_of(full.begin(), full.end(), [](uint32_t word) { return word != 0; });
 }
 
 Status check_sampling(const Batch& batch, const StepLimits& limits) {
@@ -96,7 +91,8 @@ Status check_sampling(const Batch& batch, const StepLimits& limits) {
         return fail("{} output rows have {} sampling parameters", batch.output_rows.size(), batch.sampling.size());
     for (const SamplingRow& row : batch.sampling) {
         CHECK(row.params != nullptr);
-        TRY(check_allowed(row.allowed, limits.drawn_from));
+        if (!row.allowed.empty() && row.allowed.size() < mask_words(limits.drawn_from))
+            return fail("{} bits say which of {} tokens may be drawn", 32 * row.allowed.size(), limits.drawn_from);
     }
     return Ok{};
 }
@@ -150,6 +146,15 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
         }
     }
     return limits;
+}
+
+Status find_allowed(const Batch& batch, const StepLimits& limits) {
+    if (batch.find_allowed && batch.limits_draws()) batch.find_allowed();
+    for (const SamplingRow& row : batch.sampling) {
+        if (!row.allowed.empty() && !allows_some(row.allowed, limits.drawn_from))
+            return fail("none of the {} tokens may be drawn", limits.drawn_from);
+    }
+    return Ok{};
 }
 
 Status check_step(const Batch& batch, const StepLimits& limits) {

@@ -121,18 +121,24 @@ void Answer::keep_possible_draft() {
     draft.resize(possible);
 }
 
-Status Answer::find_allowed(int drafts) {
-    if (!grammar_) return Ok{};
+void Answer::place_allowed(int drafts) {
+    if (grammar_) allowed_.resize(device::mask_words(context_.vocab) * static_cast<size_t>(drafts + 1));
+}
+
+void Answer::find_allowed() {
+    if (!grammar_) return;
     const size_t words = device::mask_words(context_.vocab);
-    allowed_.resize(words * static_cast<size_t>(drafts + 1));
+    const size_t drafts = allowed_.size() / words - 1;
     size_t accepted = 0;
     Status filled = Ok{};
-    for (size_t i = 0; filled && i <= static_cast<size_t>(drafts); ++i) {
+    for (size_t i = 0; filled && i <= drafts; ++i) {
         filled = grammar_->fill_mask(std::span(allowed_).subspan(i * words, words));
-        if (filled && i < static_cast<size_t>(drafts) && grammar_->accept(draft[i])) ++accepted;
+        if (filled && i < drafts && grammar_->accept(draft[i])) ++accepted;
     }
     grammar_->rollback(accepted);
-    return filled;
+    if (filled) return;
+    refusal_ = filled.error().message;
+    std::fill(allowed_.begin(), allowed_.end(), ~0U);  // a device must have something to draw
 }
 
 std::span<const uint32_t> Answer::allowed(int after_drafts) const {

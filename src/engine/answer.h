@@ -57,12 +57,15 @@ class Answer final : public Sequence {
     void deliver();
     void finish(FinishReason reason, TimePoint now, std::string error = {});
 
-    // With a grammar: finds the tokens that may be drawn after those so far, and after each token of the draft. Drafted
-    // tokens that the grammar refuses are dropped by keep_possible_draft().
+    // With a grammar: the tokens that may be drawn after those so far, and after each token of the draft. They have a
+    // place at once, and are found later. Drafted tokens that the grammar refuses are dropped by keep_possible_draft().
     bool has_grammar() const { return grammar_.has_value(); }
     void keep_possible_draft();
-    Status find_allowed(int drafts);
+    void place_allowed(int drafts);
+    void find_allowed();
     std::span<const uint32_t> allowed(int after_drafts) const;
+    // Why the grammar has no way on: what is drawn is not to be taken. Empty: it has.
+    const std::string& refusal() const { return refusal_; }
 
     Usage usage;
     Ambition ambition;  // in guessing ahead
@@ -80,7 +83,8 @@ class Answer final : public Sequence {
     std::vector<TokenLogprobs> new_logprobs_;
     std::optional<text::GrammarMatcher> grammar_;
     std::vector<uint32_t> allowed_;  // bits of a draw, then of the next
-    std::vector<double> pooled_;     // sum of hidden states
+    std::string refusal_;
+    std::vector<double> pooled_;  // sum of hidden states
     int echoed_ = 0;
     TimePoint submitted_;
     std::optional<TimePoint> started_;

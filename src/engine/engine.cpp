@@ -268,7 +268,6 @@ Status Engine::run_step(std::span<const Share> shares) {
         answer_of(share).start(now);
         (answer_of(share).request->embed ? embedding_ : drawing_).push_back(share);
     }
-    end_refused(now);
     const int steps = steps_at_once();
     if (!runner_) runner_ = TRY(Runner::open(model_, backend_, runner_options_));
     TRY(runner_->copy(blocks_.copies()));
@@ -278,18 +277,15 @@ Status Engine::run_step(std::span<const Share> shares) {
     return Ok{};
 }
 
-// Finds what grammars allow the draws to be. An answer whose grammar has no way on ends here.
-void Engine::end_refused(TimePoint now) {
-    std::erase_if(drawing_, [&](const Share& share) {
-        Answer& answer = answer_of(share);
-        if (!share.draws()) return false;
-        Status found = answer.find_allowed(share.drafts);
-        for (const auto& other : answer.other_choices) {
-            if (found) found = other->find_allowed(0);
-        }
-        if (!found) end(answer, FinishReason::error, now, found.error().message);
-        return !found;
-    });
+// Finds what grammars allow the draws to be, while the device works on what comes before them.
+void Engine::find_allowed() {
+    const double busy_before = thread_seconds();
+    for (const Share& share : drawing_) {
+        if (!share.draws()) continue;
+        answer_of(share).find_allowed();
+        for (const auto& other : answer_of(share).other_choices) other->find_allowed();
+    }
+    in_device_seconds_ -= thread_seconds() - busy_before;  // run_batch() takes it for the device's
 }
 
 Wanted Engine::wanted() const {
@@ -329,6 +325,7 @@ Result<double> Engine::run_batch(Wanted what) {
 Status Engine::run_drawing(int steps) {
     fill_batch(batch_, drawing_);
     batch_.steps = steps;
+    batch_.find_allowed = [this] { find_allowed(); };
     const double seconds = TRY(run_batch(wanted()));
     if (batch_.output_rows.size() == batch_.tokens.size()) seconds_a_step_ = seconds / steps;
 
@@ -348,6 +345,10 @@ size_t Engine::deliver(const Share& share, size_t output, TimePoint now) {
     scheduler_.advance(answer, share.rows - share.drafts);
     if (!draws) {
         answer.deliver();
+        return outputs;
+    }
+    if (!answer.refusal().empty()) {
+        end(answer, FinishReason::error, now, std::string(answer.refusal()));
         return outputs;
     }
     const size_t first = output + outputs - 1 - drafts - answer.other_choices.size();

@@ -95,7 +95,7 @@ class Engine {
     Result<double> run_batch(Wanted what);
     Status run_drawing(int steps);
     Status run_embedding();
-    void end_refused(TimePoint now);
+    void find_allowed();
     Wanted wanted() const;
     int steps_at_once();
     size_t deliver(const Share& share, size_t output, TimePoint now);

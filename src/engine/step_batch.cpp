@@ -29,6 +29,7 @@ void add_output(device::Batch& batch, int row, const device::SamplingRow& sampli
 // One draw after the tokens so far, and one after each draft, counted on from the draws before.
 void add_draws(device::Batch& batch, const Share& share) {
     Answer& answer = answer_of(share);
+    answer.place_allowed(share.drafts);
     std::span<const TokenId> history = answer.tokens;
     if (share.drafts > 0 && answer.sampling.penalizes()) {
         answer.drafted_history = answer.tokens;
@@ -45,9 +46,11 @@ void add_draws(device::Batch& batch, const Share& share) {
                     .allowed = answer.allowed(i)});
     }
     // The other choices draw from the same row.
-    for (const auto& other : answer.other_choices)
+    for (const auto& other : answer.other_choices) {
+        other->place_allowed(0);
         add_output(batch, first,
                    {.params = &other->sampling, .history = history, .draw = 0, .allowed = other->allowed(0)});
+    }
 }
 
 void add_outputs(device::Batch& batch, const Share& share) {
@@ -74,6 +77,7 @@ void fill_batch(device::Batch& batch, std::span<const Share> shares) {
     batch.output_rows.clear();
     batch.sampling.clear();
     batch.steps = 1;
+    batch.find_allowed = nullptr;
     for (const Share& share : shares) {
         add_rows(batch, share);
         add_outputs(batch, share);

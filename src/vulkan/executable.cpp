@@ -46,6 +46,9 @@ uint64_t most_bytes(const StageValue& value, const graph::Extents& limits) {
     return most;
 }
 
+// Of a step. What the rows may draw is found while the part before the draws runs.
+enum class Part : uint8_t { whole, before_draws, draws };
+
 class RecordedProgram final : public device::Executable {
   public:
     explicit RecordedProgram(const CompileContext& context)
@@ -79,8 +82,11 @@ class RecordedProgram final : public device::Executable {
   private:
     Status load_weights(const graph::Weights& weights);
     Status place_values();
-    Result<VkCommandBuffer> record(const Bucket& bucket);
-    Status record_stages(Recorder& recorder, const Bucket& bucket, const std::function<void()>& after_each);
+    std::span<const Stage> stages(Part part) const;
+    Result<VkCommandBuffer> record(const Bucket& bucket, Part part);
+    Status record_stages(Recorder& recorder, const Bucket& bucket, std::span<const Stage> stages,
+                         const std::function<void()>& after_each);
+    Status record_results(Recorder& recorder, const Bucket& bucket);
     // Nobody wants a row of what it makes.
     bool skipped(const Stage& stage, const Bucket& bucket) const {
         const graph::Dim rows = staged_.values[static_cast<size_t>(stage.writes.front())].rows;
@@ -106,7 +112,7 @@ class RecordedProgram final : public device::Executable {
     std::vector<Buffer> results_;
     std::map<std::vector<std::byte>, VkDeviceAddress> constant_addresses_;
     std::unique_ptr<StepState> state_;
-    std::map<std::tuple<int64_t, int64_t, bool>, VkCommandBuffer> recorded_;
+    std::map<std::pair<decltype(Bucket{}.key()), Part>, VkCommandBuffer> recorded_;
     int drawn_ = kNone;    // which result is the tokens drawn, if it is wanted
     graph::Extents step_;  // of the step under way
     int steps_ = 1;
@@ -218,7 +224,18 @@ Result<VkDeviceAddress> RecordedProgram::constant(std::span<const std::byte> byt
     return buffer.address;
 }
 
-Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket,
+std::span<const Stage> RecordedProgram::stages(Part part) const {
+    const std::span<const Stage> all = staged_.stages;
+    if (part == Part::whole) return all;
+    const ValueIndex drawn = staged_.results[static_cast<size_t>(drawn_)];
+    const auto draws = std::find_if(all.begin(), all.end(), [&](const Stage& stage) {
+        return std::find(stage.writes.begin(), stage.writes.end(), drawn) != stage.writes.end();
+    });
+    const auto before = static_cast<size_t>(draws - all.begin());
+    return part == Part::draws ? all.subspan(before) : all.first(before);
+}
+
+Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket, std::span<const Stage> stages,
                                       const std::function<void()>& after_each) {
     const StageArgs args{.bucket = bucket,
                          .step = state_->addresses(),
@@ -228,7 +245,7 @@ Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket,
                          .value = [&](ValueIndex index) { return whole(value(index, bucket)); },
                          .weight = [&](WeightIndex index) { return weights_[static_cast<size_t>(index)]; },
                          .constant = [&](std::span<const std::byte> bytes) { return constant(bytes); }};
-    for (const Stage& stage : staged_.stages) {
+    for (const Stage& stage : stages) {
         if (skipped(stage, bucket)) continue;
         TRY(stage.record(recorder, args));
         if (stage.prefetch.size_bytes > 0 && bucket.extents.tokens == 1) {
@@ -241,13 +258,7 @@ Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket,
     return Ok{};
 }
 
-Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket) {
-    if (const auto found = recorded_.find(bucket.key()); found != recorded_.end()) return found->second;
-    VkCommandBuffer commands = TRY(queue_.allocate());
-    recorded_.emplace(bucket.key(), commands);
-    TRY(Queue::begin(commands));
-    Recorder recorder(pipelines_, commands);
-    TRY(record_stages(recorder, bucket, {}));
+Status RecordedProgram::record_results(Recorder& recorder, const Bucket& bucket) {
     for (size_t i = 0; i < results_.size(); ++i) {
         const Buffer from = value(staged_.results[i], bucket);
         if (from.size_bytes == 0) continue;
@@ -257,6 +268,18 @@ Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket) {
             recorder.copy(from, results_[i], from.size_bytes);
         }
     }
+    return Ok{};
+}
+
+Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket, Part part) {
+    const std::pair key(bucket.key(), part);
+    if (const auto found = recorded_.find(key); found != recorded_.end()) return found->second;
+    VkCommandBuffer commands = TRY(queue_.allocate());
+    recorded_.emplace(key, commands);
+    TRY(Queue::begin(commands));
+    Recorder recorder(pipelines_, commands);
+    TRY(record_stages(recorder, bucket, stages(part), {}));
+    if (part != Part::before_draws) TRY(record_results(recorder, bucket));
     recorder.finish();
     TRY(Queue::end(commands));
     return commands;
@@ -265,11 +288,18 @@ Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket) {
 Status RecordedProgram::submit(const device::Batch& batch) {
     TRY(device::check_step(batch, step_limits_));
     const Bucket bucket = bucket_of(batch, limits_);
-    VkCommandBuffer commands = TRY(record(bucket));
     step_ = {.tokens = std::ssize(batch.tokens), .outputs = std::ssize(batch.output_rows)};
     TRY(state_->write(batch, bucket.extents));
     steps_ = batch.steps;
-    submitted_ = TRY(queue_.submit(commands, steps_));
+    const bool in_parts = drawn_ != kNone && batch.limits_draws();
+    if (in_parts) {
+        VkCommandBuffer before = TRY(record(bucket, Part::before_draws));
+        TRY(queue_.submit(before));
+        TRY(device::find_allowed(batch, step_limits_));
+        state_->write_allowed(batch);
+    }
+    VkCommandBuffer rest = TRY(record(bucket, in_parts ? Part::draws : Part::whole));
+    submitted_ = TRY(queue_.submit(rest, steps_));
     return Ok{};
 }
 
@@ -279,13 +309,15 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
     const auto most = static_cast<uint32_t>(staged_.stages.size()) + 1;
     const std::unique_ptr<Timestamps> times = TRY(Timestamps::create(queue_.device(), most));
     TRY(state_->write(batch, bucket.extents));
+    TRY(device::find_allowed(batch, step_limits_));
+    state_->write_allowed(batch);
     uint32_t written = 0;
     const Status ran = queue_.run([&](VkCommandBuffer commands) -> Status {
         times->reset(commands, 0, most);
         const auto stamp = [&] { times->write(commands, written++); };
         stamp();
         Recorder recorder(pipelines_, commands);
-        TRY(record_stages(recorder, bucket, stamp));
+        TRY(record_stages(recorder, bucket, staged_.stages, stamp));
         recorder.finish();
         return Ok{};
     });

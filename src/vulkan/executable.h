@@ -1,4 +1,4 @@
-// A Program recorded for the GPU: one command buffer per bucket of rows, made at its first use and replayed.
+// A Program recorded for the GPU: command buffers for each bucket of rows, made at their first use and replayed.
 #pragma once
 
 #include <memory>

@@ -126,9 +126,7 @@ Status StepState::write(const device::Batch& batch, const graph::Extents& padded
         }
     }
     TRY(write_sampling(batch));
-    const bool all = std::all_of(batch.sampling.begin(), batch.sampling.end(),
-                                 [](const device::SamplingRow& row) { return row.allowed.empty(); });
-    return all ? Status(Ok{}) : write_allowed(batch);
+    return place_allowed(batch);
 }
 
 // The tiles that see the most positions come first: those that start last should be short.
@@ -183,7 +181,7 @@ Status StepState::write_sampling(const device::Batch& batch) const {
     return Ok{};
 }
 
-Status StepState::write_allowed(const device::Batch& batch) {
+Status StepState::place_allowed(const device::Batch& batch) {
     uint64_t bytes = 0;
     for (const device::SamplingRow& row : batch.sampling) bytes += row.allowed.size_bytes();
     if (bytes > allowed_bytes_) {
@@ -195,12 +193,18 @@ Status StepState::write_allowed(const device::Batch& batch) {
     uint64_t at = 0;
     for (size_t i = 0; i < batch.sampling.size(); ++i) {
         const std::span<const uint32_t> allowed = batch.sampling[i].allowed;
-        if (allowed.empty()) continue;
-        std::memcpy(allowed_.begin + at, allowed.data(), allowed.size_bytes());
-        rows[i].allowed = allowed_.address + at;
+        if (!allowed.empty()) rows[i].allowed = allowed_.address + at;
         at += allowed.size_bytes();
     }
     return Ok{};
+}
+
+void StepState::write_allowed(const device::Batch& batch) const {
+    uint64_t at = 0;
+    for (const device::SamplingRow& row : batch.sampling) {
+        if (!row.allowed.empty()) std::memcpy(allowed_.begin + at, row.allowed.data(), row.allowed.size_bytes());
+        at += row.allowed.size_bytes();
+    }
 }
 
 }  // namespace tandem::vulkan

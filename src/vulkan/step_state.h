@@ -55,8 +55,10 @@ class StepState {
 
     const Addresses& addresses() const { return addresses_; }
 
-    // Writes the step; the rows up to `padded` get token 0, so that kernels may run over a whole bucket.
+    // Writes the step; the rows up to `padded` get token 0, so that kernels may run over a whole bucket. What each row
+    // may draw is only given its place.
     Status write(const device::Batch& batch, const graph::Extents& padded);
+    void write_allowed(const device::Batch& batch) const;
 
   private:
     struct Part {
@@ -72,7 +74,7 @@ class StepState {
     std::array<uint32_t, 2> write_tiles(const device::Batch& batch) const;
     Status write_sampling(const device::Batch& batch) const;
     // Of a step in which some row may not draw every token.
-    Status write_allowed(const device::Batch& batch);
+    Status place_allowed(const device::Batch& batch);
 
     StepLimits limits_;
     Arena arena_;

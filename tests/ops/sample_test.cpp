@@ -16,7 +16,8 @@ using device::SamplingParams;
 using device::SamplingRow;
 
 // Samples each row of `logits` with its own SamplingRow.
-std::vector<int32_t> sample(device::Backend& backend, const HostTensor& logits, std::vector<SamplingRow> rows) {
+std::vector<int32_t> sample(device::Backend& backend, const HostTensor& logits, std::vector<SamplingRow> rows,
+                            std::function<void()> find_allowed = {}) {
     graph::Graph g;
     graph::Weights weights;
     weights.add("logits", {logits.dtype, logits.shape, logits.bytes});
@@ -30,6 +31,7 @@ std::vector<int32_t> sample(device::Backend& backend, const HostTensor& logits, 
     }
     const auto count = static_cast<int64_t>(rows.size());
     batch.sampling = std::move(rows);
+    batch.find_allowed = std::move(find_allowed);
     auto executable = backend.compile(std::move(g).finish(), weights, nullptr,
                                       {.limits = {.tokens = count, .outputs = count}, .results = {"next"}});
     EXPECT_TRUE(executable) << executable.error().message;
@@ -311,6 +313,23 @@ TEST(Sample, RowsWithAndWithoutAMaskMixInOneBatch) {
         EXPECT_EQ(sample(device.use(), all, rows), expected);
         const std::vector<float> first(logits.begin(), logits.begin() + kVocab);
         EXPECT_EQ(sample(device.use(), tensor({1, kVocab}, first), {rows[0]}), (std::vector<int32_t>{expected[0]}));
+    }
+}
+
+TEST(Sample, WhatIsAllowedMayBeFoundWhenTheStepHasBegun) {
+    const SamplingParams greedy;
+    const HostTensor logits = tensor({2, 3}, {9, 5, 1, 9, 5, 1});
+    for (const Device& device : devices()) {
+        SCOPED_TRACE(device.name);
+        std::vector<uint32_t> mask = {0};
+        const SamplingRow free{.params = &greedy, .history = {}};
+        const SamplingRow held{.params = &greedy, .history = {}, .draw = 0, .allowed = mask};
+        int calls = 0;
+        const auto find = [&] { mask[0] = ++calls == 1 ? 0b110 : 0; };
+        EXPECT_EQ(sample(device.use(), logits, {free, held}, find), (std::vector<int32_t>{0, 1}));
+        EXPECT_EQ(calls, 1);
+        EXPECT_EQ(sample(device.use(), logits, {free, free}, find), (std::vector<int32_t>{0, 0}));
+        EXPECT_EQ(calls, 1) << "nobody asked";
     }
 }
 

@@ -21,6 +21,7 @@ class Determinizer {
         out_.loops_ = nfa_.loops;
         out_.starts_.assign(nfa_.rules.size(), kNoState);
         need(root);
+        // NOLINTNEXTLINE(modernize-loop-convert): making one may need others
         for (size_t i = 0; i < needed_.size(); ++i) TRY(make(needed_[i]));
         return std::move(out_);
     }

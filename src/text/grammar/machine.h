@@ -19,7 +19,7 @@ struct Item {
     uint32_t count = 0;  // of a loop: how often its body has matched
     CallId call = 0;
 
-    auto operator<=>(const Item&) const = default;
+    auto operator<=>(const Item&) const = default;  // NOLINT(modernize-use-nullptr): what the compiler makes of it
 };
 
 // The calls of rules made so far; for each, where its callers go on after it. Call 0 is that of the root, which has

@@ -16,7 +16,8 @@ class Builder {
         nfa_.rules.resize(grammar_.rules().size());
         bodies_.reserve(nfa_.rules.size());
         for (RuleId rule = 0; rule < grammar_.rules().size(); ++rule) bodies_.push_back({rule, body(rule)});
-        for (size_t i = 0; i < bodies_.size(); ++i) {  // building one may add others
+        // NOLINTNEXTLINE(modernize-loop-convert): building one may add others
+        for (size_t i = 0; i < bodies_.size(); ++i) {
             const auto [rule, node] = bodies_[i];
             nfa_.rules[rule].start = add_state();
             nfa_.rules[rule].end = build_node(node, nfa_.rules[rule].start);

@@ -136,7 +136,7 @@ class DigitTexts {
 
     // Any digits that make it a multiple; the dot before the first of them is the caller's.
     NodeId any(size_t left, int64_t remainder) {
-        if (left == 0) return remainder == 0 ? grammar_.empty() : grammar_.nothing();
+        if (left == 0) return remainder == 0 ? Grammar::empty() : grammar_.nothing();
         if (modulus_ == 1) {
             const size_t fraction = std::min(left, static_cast<size_t>(fraction_));
             const size_t whole = left - fraction;

@@ -189,14 +189,14 @@ bool has_constraints(const Json& schema) {
 }
 
 Result<std::vector<std::string>> types_of(const Json& schema) {
-    static const std::vector<std::string> kAll = {"object", "array", "string", "number", "boolean", "null"};
+    static const std::vector<std::string> all_types = {"object", "array", "string", "number", "boolean", "null"};
     std::vector<std::string> types;
     if (const Json* written = keyword(schema, "type")) {
         const Json list = written->is_array() ? *written : Json::array({*written});
         for (const Json& type : list) {
             const bool known =
-                type.is_string() &&
-                (type == "integer" || std::find(kAll.begin(), kAll.end(), type.get<std::string>()) != kAll.end());
+                type.is_string() && (type == "integer" || std::find(all_types.begin(), all_types.end(),
+                                                                    type.get<std::string>()) != all_types.end());
             if (!known) return fail("unknown type {}", type.dump().substr(0, 80));
             types.push_back(type.get<std::string>());
         }
@@ -226,13 +226,13 @@ Result<std::vector<std::string>> types_of(const Json& schema) {
         {"multipleOf", "number"},
         {"", ""},
     }};
-    for (const std::string& type : kAll) {
+    for (const std::string& type : all_types) {
         const bool spoken_of = std::any_of(kSpeakAbout.begin(), kSpeakAbout.end(), [&](const auto& pair) {
             return pair.second == type && schema.contains(std::string(pair.first));
         });
         if (spoken_of) types.push_back(type);
     }
-    return types.empty() ? kAll : types;
+    return types.empty() ? all_types : types;
 }
 
 const Json* property_schema(const Json& object, const std::string& name, bool strict) {
@@ -413,15 +413,15 @@ Result<bool> SchemaAlgebra::excludes(const Json& a, const Json& b, int depth) {
 }
 
 Result<bool> SchemaAlgebra::excludes_object(const Json& a, const Json& b, int depth) {
-    static const Json kNone = Json::array();
+    static const Json no_names = Json::array();
     const Json* required_by_a = keyword(a, "required");
     const Json* required_by_b = keyword(b, "required");
-    for (const Json& name : required_by_b != nullptr ? *required_by_b : kNone) {
-        if (name.is_string() && !contains(required_by_a != nullptr ? *required_by_a : kNone, name) &&
+    for (const Json& name : required_by_b != nullptr ? *required_by_b : no_names) {
+        if (name.is_string() && !contains(required_by_a != nullptr ? *required_by_a : no_names, name) &&
             property_schema(a, name.get<std::string>(), true) == nullptr)
             return true;
     }
-    for (const Json& name : required_by_a != nullptr ? *required_by_a : kNone) {
+    for (const Json& name : required_by_a != nullptr ? *required_by_a : no_names) {
         if (!name.is_string()) continue;
         const Json* mine = property_schema(a, name.get<std::string>(), false);
         const Json* other = property_schema(b, name.get<std::string>(), false);

@@ -85,7 +85,8 @@ Result<Grammar> SchemaTranslator::run() {
     grammar_.set_root(root);
     rules_.emplace("#", root);
     waiting_.push_back({.rule = root, .schema = &root_, .pointer = ""});
-    for (size_t i = 0; i < waiting_.size(); ++i) {  // more come while they are translated
+    // NOLINTNEXTLINE(modernize-loop-convert): more come while they are translated
+    for (size_t i = 0; i < waiting_.size(); ++i) {
         const Reference reference = waiting_[i];
         const NodeId body = TRY(translate(*reference.schema, {.pointer = reference.pointer}));
         grammar_.define(reference.rule, body);

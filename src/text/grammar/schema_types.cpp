@@ -129,7 +129,7 @@ Result<NodeId> SchemaTranslator::translate_map(const Json& schema, const Place& 
     if (is_empty || (additional != nullptr && *additional == false)) max = 0;
     if (min > 1) return error(place.at("minProperties"), "more than 1 is not supported: keys could come twice");
     if (min > max) return error(place, "it has fewer properties than minProperties");
-    if (max == 0) return json_.braces(grammar_.empty());
+    if (max == 0) return json_.braces(Grammar::empty());
     if (names == nullptr && min == 0 && max == kUnbounded && (additional == nullptr || *additional == true)) {
         return json_.any_object();
     }
@@ -149,7 +149,7 @@ Result<NodeId> SchemaTranslator::translate_map(const Json& schema, const Place& 
 
 // item, item, item: as many as the bounds say.
 NodeId SchemaTranslator::items_between(NodeId item, uint32_t min, uint32_t max) {
-    if (max == 0) return grammar_.empty();
+    if (max == 0) return Grammar::empty();
     const NodeId next = grammar_.sequence({json_.comma(), item});
     const NodeId more = grammar_.repeat(next, std::max(min, 1U) - 1, max == kUnbounded ? kUnbounded : max - 1);
     const NodeId all = grammar_.sequence({item, more});
@@ -215,7 +215,7 @@ Result<NodeId> SchemaTranslator::translate_array(const Json& schema, const Place
     if (unique != nullptr && *unique != false && max > 1) {
         return error(place.at("uniqueItems"), "it is supported for at most one item only");
     }
-    NodeId rest = grammar_.empty();
+    NodeId rest = Grammar::empty();
     if (max > fixed) {
         const NodeId item = items == nullptr ? json_.any_value() : TRY(translate(*items, place.at("items")));
         const uint32_t more = max == kUnbounded ? kUnbounded : max - fixed;
@@ -226,7 +226,7 @@ Result<NodeId> SchemaTranslator::translate_array(const Json& schema, const Place
     for (uint32_t i = fixed; i-- > 0;) {
         const NodeId item = TRY(translate((*prefix)[i], place.at("prefixItems", i)));
         if (i >= max) continue;
-        const NodeId before = i == 0 ? grammar_.empty() : json_.comma();
+        const NodeId before = i == 0 ? Grammar::empty() : json_.comma();
         rest = grammar_.sequence({before, grammar_.shared(item), rest});
         if (i >= min) rest = grammar_.optional(rest);
     }

@@ -1,5 +1,7 @@
 #include "text/grammar/string_formats.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -39,10 +41,10 @@ std::string ipv6() {
     const std::string group = "[0-9A-Fa-f]{1,4}";
     std::string all = "(?:" + group + ":){7}" + group;
     for (int before = 0; before <= 7; ++before) {
-        const std::string head = before == 0 ? ":" : group + "(?::" + group + "){" + std::to_string(before - 1) + "}:";
+        const std::string head = before == 0 ? ":" : fmt::format("{0}(?::{0}){{{1}}}:", group, before - 1);
         const int after = 7 - before;
-        all += "|" + head + ":";
-        if (after > 0) all += "(?:" + group + "(?::" + group + "){0," + std::to_string(after - 1) + "})?";
+        all += fmt::format("|{}:", head);
+        if (after > 0) all += fmt::format("(?:{0}(?::{0}){{0,{1}}})?", group, after - 1);
     }
     return "(?:" + all + ")";
 }

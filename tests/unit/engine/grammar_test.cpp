@@ -64,5 +64,25 @@ TEST_F(Grammars, GuessesChangeNothing) {
     EXPECT_GT(guessing->stats().accepted_tokens, 0U);
 }
 
+TEST_F(Grammars, OneThatCannotBeFollowedEndsItsOwnRequestOnly) {
+    std::string rules = "root ::= r0";
+    for (int i = 1; i < 600; ++i) rules += fmt::format(" | r{}", i);
+    for (int i = 0; i < 600; ++i) rules += fmt::format("\nr{0} ::= \"a\" r{0} \"{0}\" | \"b\"", i);
+    const auto engine = open();
+    Request hopeless = held(*engine, text::compile_gbnf(rules).value(), "Who?", 1);
+    hopeless.n = 2;
+    const Ticket refused = submit(*engine, hopeless);
+    const Ticket free = submit(*engine, ask("An animal: ", 5));
+    engine->run_until_idle();
+    for (int choice : {0, 1}) {
+        const Heard& got = heard(refused, choice);
+        ASSERT_TRUE(got.ended_with(FinishReason::error));
+        EXPECT_NE(got.finish->error.find("too many readings"), std::string::npos) << got.finish->error;
+        EXPECT_EQ(got.text, "");
+    }
+    EXPECT_EQ(heard(free).tokens.size(), 5U);
+    EXPECT_EQ(engine->audit(), "");
+}
+
 }  // namespace
 }  // namespace tandem::engine
