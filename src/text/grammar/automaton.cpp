@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 
 #include "text/grammar/limits.h"
@@ -59,13 +58,11 @@ class Determinizer {
         subsets_.clear();
         ids_.clear();
         end_ = from.end;
-        subsets_.push_back(close({from.start}));
-        ids_.emplace(subsets_.front(), out_.starts_[rule]);
-        order_ = {out_.starts_[rule]};
-        for (size_t i = 0; i < subsets_.size(); ++i) {
-            const Subset subset = subsets_[i];
+        subsets_.push_back(&*ids_.emplace(close({from.start}), out_.starts_[rule]).first);
+        for (size_t i = 0; i < subsets_.size(); ++i) {  // grows meanwhile
+            const auto& [subset, id] = *subsets_[i];
             work_ += subset.size() + 1;
-            expand(subset, order_[i]);
+            expand(subset, id);
             if (out_.states_.size() > kMaxStates || work_ > kMaxSubsetWork) {
                 return fail("the grammar is too complex (more than {} states): simplify its patterns and alternatives",
                             kMaxStates);
@@ -127,33 +124,27 @@ class Determinizer {
         std::sort(subset.begin(), subset.end());
         subset.erase(std::unique(subset.begin(), subset.end()), subset.end());
         subset = close(std::move(subset));
-        const auto known = ids_.find(subset);
-        if (known != ids_.end()) return known->second;
-        const StateId id = add_state();
-        ids_.emplace(subset, id);
-        order_.push_back(id);
-        subsets_.push_back(std::move(subset));
-        return id;
+        const auto [known, is_new] = ids_.try_emplace(std::move(subset), static_cast<StateId>(out_.states_.size()));
+        if (is_new) {
+            add_state();
+            subsets_.push_back(&*known);
+        }
+        return known->second;
     }
 
     void expand(const Subset& subset, StateId id) {
-        std::vector<NfaEdge> bytes;
-        std::map<RuleId, Subset> calls;
+        bytes_.clear();
+        called_.clear();
         for (const uint32_t state : subset) {
             nfa_.for_each_edge(state, [&](const NfaEdge& edge) {
                 if (!live_[edge.target]) return;
-                if (edge.kind == NfaEdge::Kind::bytes) bytes.push_back(edge);
+                if (edge.kind == NfaEdge::Kind::bytes) bytes_.push_back(edge);
                 if (edge.kind == NfaEdge::Kind::call && nfa_.rules[edge.rule].productive)
-                    calls[edge.rule].push_back(edge.target);
+                    called_.emplace_back(edge.rule, edge.target);
             });
         }
-        const std::vector<ByteEdge> edges = expand_bytes(bytes);
-        std::vector<CallEdge> call_edges;
-        call_edges.reserve(calls.size());
-        for (auto& call : calls) {
-            need(call.first);
-            call_edges.push_back({.rule = call.first, .target = state_of(std::move(call.second))});
-        }
+        const std::vector<ByteEdge> edges = expand_bytes(bytes_);
+        const std::vector<CallEdge> call_edges = expand_calls();
         State& state = out_.states_[id];
         state.accepts = std::binary_search(subset.begin(), subset.end(), end_);
         state.edges_begin = static_cast<uint32_t>(out_.edges_.size());
@@ -162,6 +153,19 @@ class Determinizer {
         state.calls_begin = static_cast<uint32_t>(out_.calls_.size());
         out_.calls_.insert(out_.calls_.end(), call_edges.begin(), call_edges.end());
         state.calls_end = static_cast<uint32_t>(out_.calls_.size());
+    }
+
+    std::vector<CallEdge> expand_calls() {
+        std::sort(called_.begin(), called_.end());
+        std::vector<CallEdge> out;
+        for (size_t i = 0; i < called_.size();) {
+            const RuleId rule = called_[i].first;
+            Subset targets;
+            for (; i < called_.size() && called_[i].first == rule; ++i) targets.push_back(called_[i].second);
+            need(rule);
+            out.push_back({.rule = rule, .target = state_of(std::move(targets))});
+        }
+        return out;
     }
 
     // Cuts the bytes where any edge begins or ends; each piece leads to one subset.
@@ -210,9 +214,11 @@ class Determinizer {
     size_t work_ = 0;
     // Of the rule that is being made.
     uint32_t end_ = 0;
-    std::vector<Subset> subsets_;
-    std::vector<StateId> order_;
     std::unordered_map<Subset, StateId, SubsetHash> ids_;
+    std::vector<const std::pair<const Subset, StateId>*> subsets_;  // of ids_, in the order they were met
+    // Of the subset that is being expanded.
+    std::vector<NfaEdge> bytes_;
+    std::vector<std::pair<RuleId, uint32_t>> called_;  // and the state after the call
 };
 
 Result<Automaton> Automaton::compile(const Grammar& grammar) {

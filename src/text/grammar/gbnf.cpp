@@ -38,10 +38,7 @@ class GbnfParser {
 
     Result<Grammar> parse() {
         skip_space(true);
-        while (!at_end()) {
-            TRY(parse_rule());
-            if (grammar_.full()) return error("the grammar is too large");
-        }
+        while (!at_end()) TRY(parse_rule());
         for (const auto& use : first_uses_) {
             if (!grammar_.is_defined(use.rule)) {
                 return fail("grammar, line {}: the rule '{}' is not defined", line_of(use.pos),
@@ -126,7 +123,7 @@ class GbnfParser {
     Result<NodeId> parse_alternatives(int depth) {
         if (depth > kMaxNesting) return error(fmt::format("groups are nested deeper than {} levels", kMaxNesting));
         std::vector<NodeId> options = {TRY(parse_sequence(depth))};
-        while (current() == '|' && !grammar_.full()) {
+        while (current() == '|') {
             ++pos_;
             skip_space(true);
             options.push_back(TRY(parse_sequence(depth)));
@@ -136,7 +133,8 @@ class GbnfParser {
 
     Result<NodeId> parse_sequence(int depth) {
         std::vector<NodeId> parts;
-        while (!at_end() && !grammar_.full()) {
+        while (!at_end()) {
+            if (grammar_.full()) return error("the grammar is too large: use fewer or smaller rules");
             const auto part = TRY(parse_part(depth));
             if (!part) break;
             skip_space(depth > 0);

@@ -15,11 +15,11 @@ inline constexpr size_t kMaxMembers = 50'000;       // and of all together
 inline constexpr int kMaxSchemaVisits = 20'000;     // schemas translated, merged or compared: a $ref may be met again
 
 // Of what is compiled from it.
-inline constexpr size_t kMaxNodes = 300'000;  // of the grammar, with the bytes of its literals
+inline constexpr size_t kMaxNodes = 200'000;  // of the grammar, with the bytes of its literals
 inline constexpr size_t kMaxRules = 20'000;
-inline constexpr size_t kMaxNfaStates = 300'000;
-inline constexpr size_t kMaxStates = 100'000;          // of the automaton
-inline constexpr size_t kMaxSubsetWork = 750'000;      // states looked at while it is made deterministic
+inline constexpr size_t kMaxNfaStates = 200'000;
+inline constexpr size_t kMaxStates = 60'000;           // of the automaton
+inline constexpr size_t kMaxSubsetWork = 500'000;      // states looked at while it is made deterministic
 inline constexpr size_t kMaxUnrolledStates = 128;      // a longer repetition is counted when it runs
 inline constexpr size_t kMaxInlinedStates = 24;        // a smaller rule is copied to where it is used
 inline constexpr uint32_t kMaxCount = 1'000'000'000U;  // of a repetition
