@@ -171,7 +171,12 @@ void Answer::finish(FinishReason reason, TimePoint now, std::string error) {
     if (detokenizer_) text_ += matcher_.push(detokenizer_->finish());
     text_ += matcher_.finish();
     usage.generated_tokens = generated;
-    Finish end{.reason = reason, .error = std::move(error), .usage = usage, .timing = {}, .embedding = {}};
+    Finish end{.reason = reason,
+               .error = std::move(error),
+               .stop = matcher_.met(),
+               .usage = usage,
+               .timing = {},
+               .embedding = {}};
     if (request->embed && reason == FinishReason::stop) end.embedding = embedding();
     const TimePoint started = started_.value_or(now);
     const TimePoint first = first_token_.value_or(now);

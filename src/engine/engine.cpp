@@ -83,6 +83,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const models::Model& model, std::op
     std::unique_ptr<Engine> engine(new Engine(model, backend, fitting));
     engine->shared_.tokenizer = std::move(tokenizer);
     engine->runner_ = TRY(Runner::open(model, backend, engine->runner_options_));
+    engine->cache_bytes_ = engine->runner_->cache_bytes();
     TRY(engine->runner_->make_ready(Wanted::tokens));
     if (options.draft_model != nullptr) {
         if (options.draft_model->vocab != model.vocab) {
@@ -159,6 +160,17 @@ Result<std::shared_ptr<const text::TokenMasks>> Engine::masks_for(text::Compiled
 EngineStats Engine::stats() const {
     const std::lock_guard lock(mutex_);
     return published_;
+}
+
+bool Engine::full() const {
+    const std::lock_guard lock(mutex_);
+    return unfinished_ >= queue_limit_;
+}
+
+int Engine::cache_blocks() const {
+    int blocks = 0;
+    for (const KvBlocks::Group& group : runner_options_.groups) blocks += group.blocks;
+    return blocks;
 }
 
 void Engine::stop() {

@@ -79,7 +79,10 @@ class Engine {
     void run();
     void stop();
 
+    bool full() const;  // submit() would refuse whatever comes
     int context() const { return shared_.context; }
+    uint64_t cache_bytes() const { return cache_bytes_; }
+    int cache_blocks() const;                               // of all groups together
     int most_choices() const { return limits_.sequences; }  // the most Request::n
     // What is wrong with the cache's blocks: nothing, unless there is a bug. Between steps, for tests.
     std::string audit() const;
@@ -115,6 +118,7 @@ class Engine {
     Runner::Options runner_options_;
     int queue_limit_;
     std::unique_ptr<Runner> runner_;  // null after the device failed
+    uint64_t cache_bytes_ = 0;
     KvBlocks blocks_;
     Scheduler scheduler_;
     std::map<std::pair<RequestId, int>, std::unique_ptr<Answer>> answers_;  // under way, by request and choice

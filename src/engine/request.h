@@ -60,6 +60,7 @@ struct TokenLogprobs {
 struct Finish {
     FinishReason reason = FinishReason::stop;
     std::string error;  // of FinishReason::error
+    std::string stop;   // the string of Request::stop that ended it, if one did
     Usage usage;
     Timings timing;
     std::vector<float> embedding;  // of Request::embed

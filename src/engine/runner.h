@@ -62,6 +62,8 @@ class Runner {
     // Compiles what such a step needs: run() would do it too.
     Status make_ready(Wanted wanted);
 
+    uint64_t cache_bytes() const { return cache_ ? cache_->shape().size_bytes() : 0; }
+
     // Of the last step: a token per output (step after step), the logits or the hidden state of an output.
     std::span<const int32_t> drawn() const { return device::result_as<int32_t>(*executable(last_), 0); }
     std::span<const float> logits(size_t output) const { return row(last_ == Wanted::logits ? 0 : 1, output); }

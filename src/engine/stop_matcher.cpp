@@ -25,7 +25,11 @@ std::string StopMatcher::push(std::string_view text) {
     if (stopped_) return {};
     pending_ += text;
     size_t first = std::string::npos;
-    for (const std::string& stop : stops_) first = std::min(first, pending_.find(stop));
+    for (const std::string& stop : stops_) {
+        const size_t found = pending_.find(stop);
+        if (found < first) met_ = stop;
+        first = std::min(first, found);
+    }
     if (first != std::string::npos) {
         stopped_ = true;
         pending_.resize(first);

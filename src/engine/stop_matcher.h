@@ -18,11 +18,13 @@ class StopMatcher {
     std::string finish();
 
     bool stopped() const { return stopped_; }
+    const std::string& met() const { return met_; }  // the stop string; empty before
 
   private:
     std::vector<std::string> stops_;
     std::string pending_;
     bool stopped_ = false;
+    std::string met_;
 };
 
 }  // namespace tandem::engine

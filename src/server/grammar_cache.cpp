@@ -1,0 +1,50 @@
+#include "server/grammar_cache.h"
+
+namespace tandem::server {
+
+namespace {
+
+Result<text::CompiledGrammarPtr> compile(const ResponseFormat& format) {
+    switch (format.kind) {
+        case FormatKind::json_schema:
+            return text::compile_json_schema(format.source);
+        case FormatKind::gbnf:
+            return text::compile_gbnf(format.source);
+        default:
+            return text::compile_json_object();
+    }
+}
+
+std::string key_of(const ResponseFormat& format) {
+    return static_cast<char>('0' + static_cast<int>(format.kind)) + format.source;
+}
+
+}  // namespace
+
+Reply<GrammarCache::Masks> GrammarCache::find(const ResponseFormat& format) {
+    if (format.kind == FormatKind::text) return Masks();
+    const std::string key = key_of(format);
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = by_key_.find(key);
+        if (found != by_key_.end()) {
+            items_.splice(items_.begin(), items_, found->second);
+            return found->second->masks;
+        }
+    }
+    Result<text::CompiledGrammarPtr> compiled = compile(format);
+    if (!compiled) return bad_request("response_format", "{}", compiled.error().message);
+    Masks masks = TRY(engine_.masks_for(std::move(*compiled)));
+
+    const std::lock_guard lock(mutex_);
+    if (by_key_.contains(key)) return masks;  // another thread was faster
+    items_.push_front({key, masks});
+    by_key_[key] = items_.begin();
+    if (items_.size() > kMost) {
+        by_key_.erase(items_.back().key);
+        items_.pop_back();
+    }
+    return masks;
+}
+
+}  // namespace tandem::server

@@ -1,0 +1,172 @@
+// ModelPool: the models of a server, by name: loaded when somebody asks, unloaded when nobody does.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/backend.h"
+#include "engine/bundle.h"
+#include "engine/engine.h"
+#include "server/grammar_cache.h"
+#include "server/model_card.h"
+#include "server/reply.h"
+
+namespace tandem::server {
+
+// A model with its device and an engine that runs on a thread of its own.
+class LoadedModel {
+  public:
+    using OpenDevice = std::function<Result<std::unique_ptr<device::Backend>>()>;
+
+    // `progress` goes from 0 to 1.
+    static Result<std::unique_ptr<LoadedModel>> load(const std::string& source, const OpenDevice& open_device,
+                                                     const engine::EngineOptions& options,
+                                                     std::atomic<float>& progress);
+    LoadedModel(const LoadedModel&) = delete;
+    LoadedModel& operator=(const LoadedModel&) = delete;
+    ~LoadedModel();
+
+    const engine::Bundle& bundle() const { return bundle_; }
+    const device::Backend& backend() const { return *backend_; }
+    engine::Engine& engine() { return *engine_; }
+    const engine::Engine& engine() const { return *engine_; }
+    GrammarCache& grammars() { return *grammars_; }
+
+    uint64_t weight_bytes() const { return weight_bytes_; }
+    uint64_t memory_bytes() const { return weight_bytes_ + engine_->cache_bytes(); }
+    bool on_gpu() const;
+
+  private:
+    explicit LoadedModel(engine::Bundle bundle) : bundle_(std::move(bundle)) {}
+
+    std::unique_ptr<device::Backend> backend_;
+    engine::Bundle bundle_;
+    std::unique_ptr<engine::Engine> engine_;
+    std::unique_ptr<GrammarCache> grammars_;
+    uint64_t weight_bytes_ = 0;
+    std::thread thread_;
+};
+
+struct PoolOptions {
+    std::vector<std::string> models;  // loaded at the start and kept; the first is the default; empty: the embedded one
+    std::filesystem::path folder;     // GGUF files and Hugging Face directories to be had by name; empty: none
+    engine::EngineOptions engine;
+    LoadedModel::OpenDevice open_device;
+    uint64_t memory_bytes = 0;  // for all models together; 0: as much as there is
+    double keep_alive_s = 300;  // of the models of the folder; negative: for good
+};
+
+// All of it may be called from any thread.
+class ModelPool {
+  public:
+    // Who has one keeps the model from being unloaded.
+    class Use {
+      public:
+        Use() = default;
+        Use(ModelPool& pool, std::string name, std::shared_ptr<LoadedModel> model, double load_seconds)
+            : pool_(&pool), name_(std::move(name)), model_(std::move(model)), load_seconds_(load_seconds) {}
+        Use(Use&& other) noexcept { *this = std::move(other); }
+        Use& operator=(Use&& other) noexcept;
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+        ~Use() { release(); }
+
+        explicit operator bool() const { return model_ != nullptr; }
+        LoadedModel& operator*() const { return *model_; }
+        LoadedModel* operator->() const { return model_.get(); }
+        const std::string& name() const { return name_; }
+        double load_seconds() const { return load_seconds_; }  // that it was waited for
+        void release();
+
+      private:
+        ModelPool* pool_ = nullptr;
+        std::string name_;
+        std::shared_ptr<LoadedModel> model_;
+        double load_seconds_ = 0;
+    };
+    using OnReady = std::function<void(Reply<Use>)>;
+
+    // Fails when a model that was named is not there; loading begins at once, in the background.
+    static Result<std::unique_ptr<ModelPool>> open(PoolOptions options);
+    ModelPool(const ModelPool&) = delete;
+    ModelPool& operator=(const ModelPool&) = delete;
+    ~ModelPool();
+
+    // Calls `ready` once: before it returns, or when the model has been loaded, from the loader's thread. An empty name
+    // is the default's; `keep_alive_s` is for this model from now on.
+    void acquire(const std::string& name, std::optional<double> keep_alive_s, const OnReady& ready);
+    // The model if it is loaded; loads nothing.
+    Use find_loaded(const std::string& name);
+    // As soon as nobody uses it.
+    Reply<Ok> unload(const std::string& name);
+
+    std::vector<ModelCard> list();
+    Reply<ModelCard> card(const std::string& name);
+    // Of the models that are wanted from the start; 1: all are ready.
+    double start_progress();
+    std::string start_error();  // why one of them will not be; empty otherwise
+
+    // Calls `visit` for every loaded model.
+    void for_each(const std::function<void(const std::string& name, LoadedModel& model)>& visit);
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    struct Waiter {
+        OnReady ready;
+        Clock::time_point since;
+    };
+
+    struct Entry {
+        std::string name;
+        std::string source;  // for engine::open_bundle
+        uint64_t file_bytes = 0;
+        int64_t created_s = 0;
+        bool wanted_from_start = false;
+        double keep_alive_s = -1;
+        Clock::time_point last_used;
+        bool to_unload = false;
+        std::shared_ptr<LoadedModel> model;
+        ModelCard details;  // what was learned by loading it
+        std::vector<Waiter> waiters;
+        bool loading = false;
+        std::atomic<float> progress = 0;
+        std::string error;
+    };
+
+    explicit ModelPool(PoolOptions options) : options_(std::move(options)) {}
+
+    Status add_named(const std::string& source);
+    void scan_folder();
+    Entry* find(const std::string& name);
+    Reply<Entry*> require(const std::string& name);
+    ModelCard card_of(const Entry& entry) const;
+    void used(const std::string& name);
+
+    void work();
+    bool expired(const Entry& entry, Clock::time_point now) const;
+    void unload_idle(std::unique_lock<std::mutex>& lock);
+    Clock::time_point next_expiry() const;
+    void load(Entry& entry, std::unique_lock<std::mutex>& lock);
+    Status make_room(const Entry& entry, std::unique_lock<std::mutex>& lock);
+    void answer_waiters(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock);
+
+    PoolOptions options_;
+    std::mutex mutex_;  // of what follows
+    std::condition_variable wake_;
+    std::map<std::string, std::unique_ptr<Entry>> entries_;  // never removed: loading refers to them
+    std::string default_name_;
+    bool stopping_ = false;
+    std::thread thread_;
+};
+
+}  // namespace tandem::server
