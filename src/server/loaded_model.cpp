@@ -51,6 +51,10 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& source
 }
 
 LoadedModel::~LoadedModel() {
+    halt();
+}
+
+void LoadedModel::halt() {
     if (!thread_.joinable()) return;
     engine_->stop();
     thread_.join();

@@ -11,7 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostModels = 10'000;  // that a folder is searched for
+constexpr std::chrono::milliseconds kLookAgain{500};  // for models to unload
+constexpr size_t kMostModels = 10'000;                // that a folder is searched for
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -97,8 +98,9 @@ ModelPool::Use& ModelPool::Use::operator=(Use&& other) noexcept {
 
 void ModelPool::Use::release() {
     if (!model_) return;
+    model_->touch();
     model_.reset();
-    pool_->used(name_);
+    pool_->wake_.notify_all();  // without the lock, which whoever calls this might wait for: work() looks again anyway
 }
 
 // ---- Names
@@ -126,6 +128,9 @@ ModelPool::~ModelPool() {
         wake_.notify_all();
     }
     if (thread_.joinable()) thread_.join();
+    for (const auto& [name, entry] : entries_) {
+        if (entry->model) entry->model->halt();
+    }
 }
 
 Status ModelPool::add_named(const std::string& source) {
@@ -201,7 +206,7 @@ ModelCard ModelPool::card_of(const Entry& entry) const {
         card.memory_bytes = entry.model->memory_bytes();
         card.device_bytes = entry.model->on_gpu() ? card.memory_bytes : 0;
         if (entry.keep_alive_s >= 0) {
-            card.expires_in_s = std::max(0.0, entry.keep_alive_s - seconds_since(entry.last_used));
+            card.expires_in_s = std::max(0.0, entry.keep_alive_s - seconds_since(entry.model->last_used()));
         }
         const engine::EngineStats stats = entry.model->engine().stats();
         card.cache_usage = stats.cache_usage;
@@ -275,9 +280,9 @@ void ModelPool::acquire(const std::string& name, std::optional<double> keep_aliv
     }
     Entry& entry = **found;
     if (keep_alive_s) entry.keep_alive_s = *keep_alive_s;
-    entry.last_used = Clock::now();
     entry.to_unload = false;
     if (entry.model) {
+        entry.model->touch();
         Use use(*this, entry.name, entry.model, 0);
         lock.unlock();
         return ready(std::move(use));
@@ -302,13 +307,6 @@ Reply<Ok> ModelPool::unload(const std::string& name) {
     return Ok{};
 }
 
-void ModelPool::used(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    Entry* const entry = find(name);
-    if (entry != nullptr) entry->last_used = Clock::now();
-    wake_.notify_all();
-}
-
 // ---- The loader's thread
 
 void ModelPool::work() {
@@ -322,19 +320,15 @@ void ModelPool::work() {
             load(*wanted->second, lock);
             continue;
         }
-        const Clock::time_point next = next_expiry();
-        if (next == Clock::time_point::max()) {
-            wake_.wait(lock);
-        } else {
-            wake_.wait_until(lock, next);
-        }
+        wake_.wait_for(lock, kLookAgain);
     }
 }
 
 bool ModelPool::expired(const Entry& entry, Clock::time_point now) const {
     if (!entry.model || entry.model.use_count() > 1 || !entry.waiters.empty()) return false;
     if (entry.to_unload) return true;
-    return entry.keep_alive_s >= 0 && entry.last_used + std::chrono::duration<double>(entry.keep_alive_s) <= now;
+    if (entry.keep_alive_s < 0) return false;
+    return std::chrono::duration<double>(now - entry.model->last_used()).count() >= entry.keep_alive_s;
 }
 
 void ModelPool::unload_idle(std::unique_lock<std::mutex>& lock) {
@@ -348,16 +342,6 @@ void ModelPool::unload_idle(std::unique_lock<std::mutex>& lock) {
         model.reset();
         lock.lock();
     }
-}
-
-ModelPool::Clock::time_point ModelPool::next_expiry() const {
-    auto next = Clock::time_point::max();
-    for (const auto& [name, entry] : entries_) {
-        if (!entry->model || entry->model.use_count() > 1 || entry->keep_alive_s < 0) continue;
-        const auto stay = std::chrono::duration<double>(std::min(entry->keep_alive_s, 1e8));
-        next = std::min(next, entry->last_used + std::chrono::duration_cast<Clock::duration>(stay));
-    }
-    return next;
 }
 
 void ModelPool::load(Entry& entry, std::unique_lock<std::mutex>& lock) {
@@ -394,11 +378,12 @@ Status ModelPool::make_room(const Entry& entry, std::unique_lock<std::mutex>& lo
             if (!other->model) continue;
             taken += other->model->memory_bytes();
             const bool idle = other->model.use_count() == 1;
-            if (idle && (oldest == nullptr || other->last_used < oldest->last_used)) oldest = other.get();
+            if (idle && (oldest == nullptr || other->model->last_used() < oldest->model->last_used()))
+                oldest = other.get();
         }
         if (taken == 0 || taken + entry.file_bytes <= budget) return Ok{};
         if (oldest == nullptr) {
-            wake_.wait(lock);
+            wake_.wait_for(lock, kLookAgain);
             continue;
         }
         oldest->to_unload = true;
@@ -410,7 +395,6 @@ Status ModelPool::make_room(const Entry& entry, std::unique_lock<std::mutex>& lo
 void ModelPool::answer_waiters(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock) {
     entry.loading = false;
     entry.error = error;
-    entry.last_used = Clock::now();
     if (!error.empty()) log::error("{}: {}", entry.name, error);
     std::vector<Waiter> waiters = std::exchange(entry.waiters, {});
     const std::shared_ptr<LoadedModel> model = entry.model;

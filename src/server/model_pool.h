@@ -45,7 +45,15 @@ class LoadedModel {
     uint64_t memory_bytes() const { return weight_bytes_ + engine_->cache_bytes(); }
     bool on_gpu() const;
 
+    // When somebody last had it.
+    void touch() { last_used_ = Clock::now(); }
+    std::chrono::steady_clock::time_point last_used() const { return last_used_; }
+    // Ends the engine's thread; what is under way gets no more events.
+    void halt();
+
   private:
+    using Clock = std::chrono::steady_clock;
+
     explicit LoadedModel(engine::Bundle bundle) : bundle_(std::move(bundle)) {}
 
     std::unique_ptr<device::Backend> backend_;
@@ -53,6 +61,7 @@ class LoadedModel {
     std::unique_ptr<engine::Engine> engine_;
     std::unique_ptr<GrammarCache> grammars_;
     uint64_t weight_bytes_ = 0;
+    std::atomic<Clock::time_point> last_used_ = Clock::now();
     std::thread thread_;
 };
 
@@ -84,6 +93,7 @@ class ModelPool {
         LoadedModel& operator*() const { return *model_; }
         LoadedModel* operator->() const { return model_.get(); }
         const std::string& name() const { return name_; }
+        std::shared_ptr<LoadedModel> shared() const { return model_; }
         double load_seconds() const { return load_seconds_; }  // that it was waited for
         void release();
 
@@ -133,7 +143,6 @@ class ModelPool {
         int64_t created_s = 0;
         bool wanted_from_start = false;
         double keep_alive_s = -1;
-        Clock::time_point last_used;
         bool to_unload = false;
         std::shared_ptr<LoadedModel> model;
         ModelCard details;  // what was learned by loading it
@@ -150,12 +159,10 @@ class ModelPool {
     Entry* find(const std::string& name);
     Reply<Entry*> require(const std::string& name);
     ModelCard card_of(const Entry& entry) const;
-    void used(const std::string& name);
 
     void work();
     bool expired(const Entry& entry, Clock::time_point now) const;
     void unload_idle(std::unique_lock<std::mutex>& lock);
-    Clock::time_point next_expiry() const;
     void load(Entry& entry, std::unique_lock<std::mutex>& lock);
     Status make_room(const Entry& entry, std::unique_lock<std::mutex>& lock);
     void answer_waiters(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock);

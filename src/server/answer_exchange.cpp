@@ -1,0 +1,318 @@
+#include "server/answer_exchange.h"
+
+#include <algorithm>
+
+#include "server/sse.h"
+
+namespace tandem::server {
+
+namespace {
+
+constexpr size_t kMostBacklogBytes = size_t{4} << 20;  // that a slow reader may leave with us
+
+EndReason reason_of(engine::FinishReason reason) {
+    switch (reason) {
+        case engine::FinishReason::length:
+            return EndReason::length;
+        case engine::FinishReason::cancelled:
+            return EndReason::cancelled;
+        case engine::FinishReason::deadline:
+            return EndReason::deadline;
+        case engine::FinishReason::error:
+            return EndReason::error;
+        default:
+            return EndReason::stop;
+    }
+}
+
+size_t bytes_of(const engine::Event& event) {
+    size_t bytes = event.text.size();
+    for (const engine::TokenLogprobs& token : event.logprobs) {
+        bytes += sizeof(token) + token.top.size() * sizeof(token.chosen);
+    }
+    return bytes;
+}
+
+}  // namespace
+
+AnswerExchange::~AnswerExchange() {
+    record(499, "the client closed the connection");
+}
+
+// ---- Of who makes the answer
+
+void AnswerExchange::start(Ask ask, Start start) {
+    // The connection may be done with the model before all is submitted.
+    const std::shared_ptr<LoadedModel> model = start.model.shared();
+    int choices = 0;
+    for (const engine::Request& request : start.requests) choices += request.n;
+    {
+        const std::lock_guard lock(mutex_);
+        if (cancelled_) return;
+        ask_ = std::move(ask);
+        model_ = std::move(start.model);
+        head_ = std::move(start.head);
+        choices_ = std::vector<Choice>(static_cast<size_t>(choices));
+        pending_ = std::vector<Choice>(static_cast<size_t>(choices));
+        for (Choice& choice : choices_) {
+            if (ask_.kind == AskKind::chat) choice.reader.emplace(start.reader);
+        }
+        endings_.resize(choices_.size());
+        embeddings_.resize(choices_.size());
+        open_choices_ = choices;
+        if (!ask_.stream) whole_.emplace(choices);
+        started_ = true;
+    }
+    int first = 0;
+    for (engine::Request& request : start.requests) {
+        const int n = request.n;
+        request.on_event = [self = shared_from_this(), first](const engine::Event& event) {
+            self->on_event(event, first);
+        };
+        const Result<engine::RequestId> id = model->engine().submit(std::move(request));
+        if (!id) {
+            ApiError error{.message = id.error().message};
+            if (model->engine().full()) {
+                error = {.status = 503, .type = "overloaded_error", .message = error.message, .retry_after_s = 1};
+            }
+            fail(std::move(error));
+            return cancel_requests();
+        }
+        first += n;
+        const std::lock_guard lock(mutex_);
+        ids_.push_back(*id);
+    }
+    const bool gone = [&] {
+        const std::lock_guard lock(mutex_);
+        return cancelled_;
+    }();
+    if (gone) cancel_requests();
+}
+
+void AnswerExchange::fail(ApiError error) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::move(error);
+    }
+    wake();
+}
+
+void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
+    bool too_much = false;
+    {
+        const std::lock_guard lock(mutex_);
+        Choice& choice = pending_[static_cast<size_t>(first_choice + event.choice)];
+        choice.text += event.text;
+        choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+        if (event.finish != nullptr) choice.finish = *event.finish;
+        backlog_bytes_ += bytes_of(event);
+        too_much = backlog_bytes_ > kMostBacklogBytes && !error_ && ask_.stream;
+    }
+    if (too_much) {
+        fail({.status = 408, .type = "timeout_error", .message = "the answer was read too slowly"});
+        cancel_requests();
+    }
+    wake();
+}
+
+void AnswerExchange::cancel_requests() {
+    const std::lock_guard lock(mutex_);
+    if (!started_ || !model_) return;
+    for (const engine::RequestId id : ids_) model_->engine().cancel(id);
+}
+
+void AnswerExchange::cancel() {
+    {
+        const std::lock_guard lock(mutex_);
+        cancelled_ = true;
+    }
+    cancel_requests();
+}
+
+// ---- Of the connection
+
+std::vector<TokenDetail> AnswerExchange::details_of(const std::vector<engine::TokenLogprobs>& logprobs) const {
+    const text::Tokenizer& tokenizer = model_->bundle().tokenizer;
+    const auto text_of = [&tokenizer](const engine::TokenProbability& token) {
+        std::string bytes = tokenizer.token_bytes(token.token);
+        std::string shown = bytes.empty() ? std::string(tokenizer.piece(token.token)) : bytes;
+        return TokenText{.text = std::move(shown), .bytes = std::move(bytes), .logprob = token.logprob};
+    };
+    std::vector<TokenDetail> details;
+    details.reserve(logprobs.size());
+    for (const engine::TokenLogprobs& token : logprobs) {
+        TokenDetail& detail = details.emplace_back();
+        detail.chosen = text_of(token.chosen);
+        detail.top.reserve(token.top.size());
+        for (const engine::TokenProbability& other : token.top) detail.top.push_back(text_of(other));
+    }
+    return details;
+}
+
+Delta AnswerExchange::delta_of(Choice& news, int index) {
+    Choice& choice = choices_[static_cast<size_t>(index)];
+    Delta delta;
+    delta.choice = index;
+    delta.logprobs = details_of(news.logprobs);
+    std::vector<AnswerPart> parts;
+    if (choice.reader) {
+        parts = choice.reader->push(news.text);
+        if (news.finish) {
+            std::vector<AnswerPart> rest = choice.reader->finish();
+            parts.insert(parts.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+        }
+    } else {
+        delta.content = std::move(news.text);
+    }
+    for (AnswerPart& part : parts) {
+        if (part.kind == AnswerPart::Kind::content) delta.content += part.text;
+        if (part.kind == AnswerPart::Kind::reasoning) delta.reasoning += part.text;
+        if (part.kind != AnswerPart::Kind::call) continue;
+        delta.tool_calls.push_back({.index = choice.calls++,
+                                    .id = "call_" + random_id(),
+                                    .name = std::move(part.name),
+                                    .arguments = std::move(part.text)});
+    }
+    if (!news.finish) return delta;
+    Ending ending{.reason = reason_of(news.finish->reason),
+                  .error = news.finish->error,
+                  .stop_sequence = news.finish->stop,
+                  .usage = news.finish->usage,
+                  .timing = news.finish->timing};
+    if (ending.reason == EndReason::stop && choice.calls > 0) ending.reason = EndReason::tool_calls;
+    delta.end = ending;
+    return delta;
+}
+
+std::optional<ApiError> AnswerExchange::error_of(const engine::Finish& finish) const {
+    switch (finish.reason) {
+        case engine::FinishReason::deadline:
+            return ApiError{.status = 504,
+                            .type = "timeout_error",
+                            .message = "the answer took longer than this server allows",
+                            .code = "timeout"};
+        case engine::FinishReason::error:
+            return ApiError{.status = 500, .type = "server_error", .message = finish.error, .code = "engine_error"};
+        case engine::FinishReason::cancelled:
+            return ApiError{
+                .status = 503, .type = "server_error", .message = "the server is stopping", .retry_after_s = 5};
+        default:
+            return std::nullopt;
+    }
+}
+
+void AnswerExchange::begin(Output& output) {
+    if (begun_) return;
+    begun_ = true;
+    output.head = Response{.content_type = std::string(writer_->stream_type())};
+    output.streams = true;
+    output.bytes = writer_->begin();
+}
+
+Output AnswerExchange::fail_now(const ApiError& error) {
+    cancel_requests();
+    record(error.status, error.message);
+    release();
+    if (begun_) return {.bytes = writer_->fail(error), .ended = true};
+    return {.head = error_response(error, dialect_.error(error)), .ended = true};
+}
+
+Response AnswerExchange::whole() {
+    Response response;
+    if (ask_.kind == AskKind::embedding) {
+        Embeddings all{.vectors = std::move(embeddings_), .prompt_tokens = 0, .total_seconds = 0};
+        for (const Ending& ending : endings_) all.prompt_tokens += ending.usage.prompt_tokens;
+        all.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+        response.body = dialect_.embeddings(ask_, head_, all);
+    } else {
+        response.body = writer_->whole(whole_->choices());
+    }
+    return response;
+}
+
+Output AnswerExchange::take(bool ticked) {
+    taken();
+    std::vector<Choice> news;
+    std::optional<ApiError> error;
+    {
+        const std::lock_guard lock(mutex_);
+        error = error_;
+        if (!started_ && !error) return {};
+        if (!error) news = std::exchange(pending_, std::vector<Choice>(pending_.size()));
+        backlog_bytes_ = 0;
+    }
+    if (error) return fail_now(*error);
+    if (!writer_ && dialect_.writer != nullptr) writer_ = dialect_.writer(ask_, head_);
+
+    Output output;
+    error = write(news, output);
+    if (error) {
+        Output last = fail_now(*error);
+        if (!output.streams) return last;
+        output.bytes += last.bytes;
+        output.ended = true;
+        return output;
+    }
+    if (open_choices_ == 0) return end(std::move(output));
+    if (ticked && output.bytes.empty() && ask_.stream) {
+        begin(output);
+        output.bytes += writer_->heartbeat();
+    }
+    return output;
+}
+
+// Stops at the first choice that failed, with the reason.
+std::optional<ApiError> AnswerExchange::write(std::vector<Choice>& news, Output& output) {
+    for (size_t i = 0; i < news.size(); ++i) {
+        if (news[i].finish) {
+            std::optional<ApiError> error = error_of(*news[i].finish);
+            if (error) return error;
+            embeddings_[i] = std::move(news[i].finish->embedding);
+        }
+        const Delta delta = delta_of(news[i], static_cast<int>(i));
+        if (delta.empty()) continue;
+        if (delta.end) {
+            endings_[i] = *delta.end;
+            --open_choices_;
+        }
+        if (whole_) {
+            whole_->add(delta);
+            continue;
+        }
+        begin(output);
+        output.bytes += writer_->write(delta);
+    }
+    return std::nullopt;
+}
+
+Output AnswerExchange::end(Output output) {
+    if (whole_) {
+        output.head = whole();
+    } else {
+        output.bytes += writer_->end();
+    }
+    output.ended = true;
+    record(200, "");
+    release();
+    return output;
+}
+
+void AnswerExchange::release() {
+    const std::lock_guard lock(mutex_);
+    model_.release();
+}
+
+void AnswerExchange::record(int status, const std::string& error) {
+    if (std::exchange(recorded_, true) || !on_end_) return;
+    AnswerRecord record{.model = head_.model, .status = status, .error = error, .usage = {}, .endings = endings_};
+    for (size_t i = 0; i < endings_.size(); ++i) {
+        const engine::Usage& usage = endings_[i].usage;
+        const bool first = i % static_cast<size_t>(std::max(ask_.n, 1)) == 0;
+        record.usage.prompt_tokens += first ? usage.prompt_tokens : 0;
+        record.usage.cached_tokens += first ? usage.cached_tokens : 0;
+        record.usage.generated_tokens += usage.generated_tokens;
+    }
+    on_end_(record);
+}
+
+}  // namespace tandem::server

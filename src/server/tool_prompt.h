@@ -1,0 +1,16 @@
+// Tools for models whose chat template does not know them: told in plain words, called in plain JSON.
+#pragma once
+
+#include <string>
+
+#include "server/ask.h"
+
+namespace tandem::server {
+
+// The messages with the tools described by the system message, and earlier calls and results written as text.
+Json messages_with_tools(const Ask& ask);
+
+// A JSON Schema of a call of one of the tools, or of the named one: {"name": ..., "arguments": {...}}.
+std::string call_schema(const Ask& ask);
+
+}  // namespace tandem::server
