@@ -17,6 +17,7 @@ struct Command {
 };
 
 Command add_run(CLI::App& parent);
+Command add_serve(CLI::App& parent);
 Command add_inspect(CLI::App& parent);
 Command add_tokenize(CLI::App& parent);
 Command add_eval(CLI::App& parent);

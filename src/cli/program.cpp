@@ -25,6 +25,7 @@ constexpr const char* kExamples =
     "  tandem run                               talk to the model inside the program\n"
     "  tandem run \"Tell me a story about a fox\"  one answer, then exit\n"
     "  tandem run gemma-3-1b.gguf               talk to a model of your own\n"
+    "  tandem serve gemma-3-1b.gguf             an OpenAI-compatible server and a chat page on port 8080\n"
     "  tandem inspect gemma-3-1b.gguf           what is in a model file\n"
     "\n"
     "`tandem COMMAND --help` explains a command. Results go to standard output, everything else to standard error.\n"
@@ -68,8 +69,8 @@ int parse_and_execute(int argc, const char* const* argv) {
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.footer(kExamples);
     app.require_subcommand(0, 1);  // so that a wrong one is named, where it would only be missed
-    const std::vector<Command> commands = {add_run(app),      add_inspect(app), add_tokenize(app), add_eval(app),
-                                           add_quantize(app), add_devices(app), add_bench(app)};
+    const std::vector<Command> commands = {add_run(app),  add_serve(app),    add_inspect(app), add_tokenize(app),
+                                           add_eval(app), add_quantize(app), add_devices(app), add_bench(app)};
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

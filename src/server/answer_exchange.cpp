@@ -52,13 +52,13 @@ void AnswerExchange::start(Ask ask, Start start) {
         ask_ = std::move(ask);
         model_ = std::move(start.model);
         head_ = std::move(start.head);
+        metrics_ = start.metrics;
         choices_ = std::vector<Choice>(static_cast<size_t>(choices));
-        pending_ = std::vector<Choice>(static_cast<size_t>(choices));
+        pending_.resize(choices_.size());
+        latest_.resize(choices_.size());
         for (Choice& choice : choices_) {
             if (ask_.kind == AskKind::chat) choice.reader.emplace(start.reader);
         }
-        endings_.resize(choices_.size());
-        embeddings_.resize(choices_.size());
         open_choices_ = choices;
         if (!ask_.stream) whole_.emplace(choices);
         started_ = true;
@@ -97,14 +97,24 @@ void AnswerExchange::fail(ApiError error) {
     wake();
 }
 
+void AnswerExchange::respond(std::string body) {
+    {
+        const std::lock_guard lock(mutex_);
+        body_ = std::move(body);
+    }
+    wake();
+}
+
 void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
     bool too_much = false;
     {
         const std::lock_guard lock(mutex_);
-        Choice& choice = pending_[static_cast<size_t>(first_choice + event.choice)];
-        choice.text += event.text;
-        choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
-        if (event.finish != nullptr) choice.finish = *event.finish;
+        const auto index = static_cast<size_t>(first_choice + event.choice);
+        measure(index, static_cast<int>(event.tokens.size()));
+        News& news = pending_[index];
+        news.text += event.text;
+        news.logprobs.insert(news.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+        if (event.finish != nullptr) news.finish = *event.finish;
         backlog_bytes_ += bytes_of(event);
         too_much = backlog_bytes_ > kMostBacklogBytes && !error_ && ask_.stream;
     }
@@ -113,6 +123,13 @@ void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
         cancel_requests();
     }
     wake();
+}
+
+void AnswerExchange::measure(size_t choice, int tokens) {
+    if (tokens == 0 || metrics_ == nullptr) return;
+    const Clock::time_point now = Clock::now();
+    const std::optional<Clock::time_point> before = std::exchange(latest_[choice], now);
+    if (before) metrics_->tokens_after(std::chrono::duration<double>(now - *before).count(), tokens);
 }
 
 void AnswerExchange::cancel_requests() {
@@ -149,7 +166,7 @@ std::vector<TokenDetail> AnswerExchange::details_of(const std::vector<engine::To
     return details;
 }
 
-Delta AnswerExchange::delta_of(Choice& news, int index) {
+Delta AnswerExchange::delta_of(News& news, int index) {
     Choice& choice = choices_[static_cast<size_t>(index)];
     Delta delta;
     delta.choice = index;
@@ -220,9 +237,11 @@ Output AnswerExchange::fail_now(const ApiError& error) {
 Response AnswerExchange::whole() {
     Response response;
     if (ask_.kind == AskKind::embedding) {
-        Embeddings all{.vectors = std::move(embeddings_), .prompt_tokens = 0, .total_seconds = 0};
-        for (const Ending& ending : endings_) all.prompt_tokens += ending.usage.prompt_tokens;
-        all.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+        Embeddings all;
+        all.vectors.reserve(choices_.size());
+        for (Choice& choice : choices_) all.vectors.push_back(std::move(choice.embedding));
+        all.prompt_tokens = head_.prompt_tokens;
+        all.total_seconds = std::chrono::duration<double>(Clock::now() - began_).count();
         response.body = dialect_.embeddings(ask_, head_, all);
     } else {
         response.body = writer_->whole(whole_->choices());
@@ -232,13 +251,17 @@ Response AnswerExchange::whole() {
 
 Output AnswerExchange::take(bool ticked) {
     taken();
-    std::vector<Choice> news;
+    std::vector<News> news;
     std::optional<ApiError> error;
     {
         const std::lock_guard lock(mutex_);
         error = error_;
+        if (body_) {
+            record(200, "");
+            return {.head = Response{.body = std::move(*body_)}, .ended = true};
+        }
         if (!started_ && !error) return {};
-        if (!error) news = std::exchange(pending_, std::vector<Choice>(pending_.size()));
+        if (!error) news = std::exchange(pending_, std::vector<News>(pending_.size()));
         backlog_bytes_ = 0;
     }
     if (error) return fail_now(*error);
@@ -262,17 +285,17 @@ Output AnswerExchange::take(bool ticked) {
 }
 
 // Stops at the first choice that failed, with the reason.
-std::optional<ApiError> AnswerExchange::write(std::vector<Choice>& news, Output& output) {
+std::optional<ApiError> AnswerExchange::write(std::vector<News>& news, Output& output) {
     for (size_t i = 0; i < news.size(); ++i) {
         if (news[i].finish) {
             std::optional<ApiError> error = error_of(*news[i].finish);
             if (error) return error;
-            embeddings_[i] = std::move(news[i].finish->embedding);
+            choices_[i].embedding = std::move(news[i].finish->embedding);
         }
         const Delta delta = delta_of(news[i], static_cast<int>(i));
         if (delta.empty()) continue;
         if (delta.end) {
-            endings_[i] = *delta.end;
+            choices_[i].ending = delta.end;
             --open_choices_;
         }
         if (whole_) {
@@ -304,13 +327,15 @@ void AnswerExchange::release() {
 
 void AnswerExchange::record(int status, const std::string& error) {
     if (std::exchange(recorded_, true) || !on_end_) return;
-    AnswerRecord record{.model = head_.model, .status = status, .error = error, .usage = {}, .endings = endings_};
-    for (size_t i = 0; i < endings_.size(); ++i) {
-        const engine::Usage& usage = endings_[i].usage;
+    AnswerRecord record{.model = head_.model, .status = status, .error = error, .usage = {}, .endings = {}};
+    for (size_t i = 0; i < choices_.size(); ++i) {
+        if (!choices_[i].ending) continue;
+        const engine::Usage& usage = choices_[i].ending->usage;
         const bool first = i % static_cast<size_t>(std::max(ask_.n, 1)) == 0;
         record.usage.prompt_tokens += first ? usage.prompt_tokens : 0;
         record.usage.cached_tokens += first ? usage.cached_tokens : 0;
         record.usage.generated_tokens += usage.generated_tokens;
+        record.endings.push_back(*choices_[i].ending);
     }
     on_end_(record);
 }

@@ -14,6 +14,7 @@
 #include "server/delta.h"
 #include "server/dialect.h"
 #include "server/exchange.h"
+#include "server/metrics.h"
 #include "server/model_pool.h"
 
 namespace tandem::server {
@@ -24,7 +25,7 @@ struct AnswerRecord {
     int status = 200;
     std::string error;
     engine::Usage usage;
-    std::vector<Ending> endings;  // by choice
+    std::vector<Ending> endings;  // of the choices that have ended
 };
 
 class AnswerExchange final : public Exchange, public std::enable_shared_from_this<AnswerExchange> {
@@ -39,6 +40,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     struct Start {
         ModelPool::Use model;
         AnswerHead head;
+        ModelMetrics* metrics = nullptr;
         AnswerReaderOptions reader;
         std::vector<engine::Request> requests;  // their on_event is set here
     };
@@ -46,6 +48,8 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     void start(Ask ask, Start start);
     // Instead of, or after, start().
     void fail(ApiError error);
+    // Instead of both: there is nothing to generate.
+    void respond(std::string body);
 
     // ---- Of the connection.
 
@@ -53,24 +57,30 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     void cancel() override;
 
   private:
-    struct Choice {
-        // Written by the engine's thread.
+    using Clock = std::chrono::steady_clock;
+
+    // Of a choice, what the engine has said and the connection has not taken.
+    struct News {
         std::string text;
         std::vector<engine::TokenLogprobs> logprobs;
         std::optional<engine::Finish> finish;
-        // Of the connection's thread.
+    };
+
+    struct Choice {
         std::optional<AnswerReader> reader;
         int calls = 0;
-        bool ended = false;
+        std::vector<float> embedding;
+        std::optional<Ending> ending;
     };
 
     void on_event(const engine::Event& event, int first_choice);
+    void measure(size_t choice, int tokens);
     void cancel_requests();
     std::optional<ApiError> error_of(const engine::Finish& finish) const;
-    Delta delta_of(Choice& news, int index);
+    Delta delta_of(News& news, int index);
     std::vector<TokenDetail> details_of(const std::vector<engine::TokenLogprobs>& logprobs) const;
     Output fail_now(const ApiError& error);
-    std::optional<ApiError> write(std::vector<Choice>& news, Output& output);
+    std::optional<ApiError> write(std::vector<News>& news, Output& output);
     Output end(Output output);
     Response whole();
     void begin(Output& output);
@@ -84,22 +94,23 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     bool cancelled_ = false;
     bool started_ = false;
     std::optional<ApiError> error_;
+    std::optional<std::string> body_;  // of respond()
     std::vector<engine::RequestId> ids_;
-    std::vector<Choice> pending_;  // what the connection has not taken
+    std::vector<News> pending_;                             // by choice
+    std::vector<std::optional<Clock::time_point>> latest_;  // tokens, by choice
     size_t backlog_bytes_ = 0;
 
     // Set by start(), before anything can be taken.
     Ask ask_;
     ModelPool::Use model_;
+    ModelMetrics* metrics_ = nullptr;
     AnswerHead head_;
-    std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+    Clock::time_point began_ = Clock::now();
 
     // Of the connection's thread.
     std::vector<Choice> choices_;
     std::unique_ptr<Writer> writer_;
     std::optional<WholeAnswer> whole_;
-    std::vector<std::vector<float>> embeddings_;
-    std::vector<Ending> endings_;
     int open_choices_ = 0;
     bool begun_ = false;
     bool recorded_ = false;

@@ -40,6 +40,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& source
     engine::Bundle bundle = TRY(engine::open_bundle(source));
     std::unique_ptr<LoadedModel> model(new LoadedModel(std::move(bundle)));
     model->backend_ = std::move(backend);
+    model->block_tokens_ = options.block_tokens;
     model->weight_bytes_ = bytes_of(model->bundle_.model.weights);
     read_ahead(model->bundle_.model.weights, std::max<uint64_t>(model->weight_bytes_, 1), progress);
     model->engine_ =

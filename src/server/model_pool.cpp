@@ -12,7 +12,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLookAgain{500};  // for models to unload
-constexpr size_t kMostModels = 10'000;                // that a folder is searched for
+constexpr std::chrono::milliseconds kLookWhileClosing{20};
+constexpr int kMostLooks = 100;
+constexpr size_t kMostModels = 10'000;  // that a folder is searched for
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -61,6 +63,10 @@ int64_t changed_s(const fs::path& path) {
 std::string without_tag(const std::string& name) {
     constexpr std::string_view kTag = ":latest";
     return name.ends_with(kTag) ? name.substr(0, name.size() - kTag.size()) : name;
+}
+
+ApiError stopping_error() {
+    return {.status = 503, .type = "unavailable_error", .message = "the server is stopping", .retry_after_s = 5};
 }
 
 ModelCard details_of(const LoadedModel& model) {
@@ -117,19 +123,30 @@ Result<std::unique_ptr<ModelPool>> ModelPool::open(PoolOptions options) {
         }
         pool->scan_folder();
     }
-    pool->thread_ = std::thread([raw = pool.get()] { raw->work(); });
     return pool;
 }
 
+void ModelPool::start() {
+    thread_ = std::thread([this] { work(); });
+}
+
 ModelPool::~ModelPool() {
+    close();
+}
+
+void ModelPool::close() {
     {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
         wake_.notify_all();
     }
     if (thread_.joinable()) thread_.join();
+    std::unique_lock lock(mutex_);
     for (const auto& [name, entry] : entries_) {
+        const auto idle = [&] { return !entry->model || entry->model.use_count() == 1; };
+        for (int i = 0; i < kMostLooks && !idle(); ++i) wake_.wait_for(lock, kLookWhileClosing);
         if (entry->model) entry->model->halt();
+        entry->model.reset();
     }
 }
 
@@ -273,7 +290,7 @@ void ModelPool::for_each(const std::function<void(const std::string&, LoadedMode
 
 void ModelPool::acquire(const std::string& name, std::optional<double> keep_alive_s, const OnReady& ready) {
     std::unique_lock lock(mutex_);
-    const Reply<Entry*> found = require(name);
+    const Reply<Entry*> found = stopping_ ? stopping_error() : require(name);
     if (!found) {
         lock.unlock();
         return ready(found.error());

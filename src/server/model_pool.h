@@ -42,6 +42,7 @@ class LoadedModel {
     GrammarCache& grammars() { return *grammars_; }
 
     uint64_t weight_bytes() const { return weight_bytes_; }
+    int block_tokens() const { return block_tokens_; }
     uint64_t memory_bytes() const { return weight_bytes_ + engine_->cache_bytes(); }
     bool on_gpu() const;
 
@@ -61,6 +62,7 @@ class LoadedModel {
     std::unique_ptr<engine::Engine> engine_;
     std::unique_ptr<GrammarCache> grammars_;
     uint64_t weight_bytes_ = 0;
+    int block_tokens_ = 0;
     std::atomic<Clock::time_point> last_used_ = Clock::now();
     std::thread thread_;
 };
@@ -105,11 +107,16 @@ class ModelPool {
     };
     using OnReady = std::function<void(Reply<Use>)>;
 
-    // Fails when a model that was named is not there; loading begins at once, in the background.
+    // Fails when a model that was named is not there.
     static Result<std::unique_ptr<ModelPool>> open(PoolOptions options);
     ModelPool(const ModelPool&) = delete;
     ModelPool& operator=(const ModelPool&) = delete;
     ~ModelPool();
+
+    // From now on models are loaded and unloaded, in the background.
+    void start();
+    // Unloads everything, once the answers under way have been cancelled; nothing is acquired any more.
+    void close();
 
     // Calls `ready` once: before it returns, or when the model has been loaded, from the loader's thread. An empty name
     // is the default's; `keep_alive_s` is for this model from now on.

@@ -121,6 +121,7 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const std::string&
         start.requests.push_back(request);
         start.requests.back().prompt = std::move(tokens);
     }
+    start.metrics = &metrics_.model(model.name());
     start.model = std::move(model);
     return start;
 }

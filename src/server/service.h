@@ -7,6 +7,7 @@
 
 #include "server/answer_exchange.h"
 #include "server/ask.h"
+#include "server/metrics.h"
 #include "server/model_pool.h"
 #include "server/workers.h"
 
@@ -20,9 +21,9 @@ struct ServiceOptions {
 // From any thread; nothing here waits.
 class Service {
   public:
-    // Both must outlive it.
-    Service(ModelPool& pool, Workers& workers, ServiceOptions options)
-        : pool_(pool), workers_(workers), options_(options) {}
+    // All of them must outlive it.
+    Service(ModelPool& pool, Workers& workers, Metrics& metrics, ServiceOptions options)
+        : pool_(pool), workers_(workers), metrics_(metrics), options_(options) {}
 
     // `salt` keeps the cached prompts of one client from the others.
     void answer(Ask ask, std::string salt, const std::shared_ptr<AnswerExchange>& exchange);
@@ -34,14 +35,12 @@ class Service {
     // Of a chat, or of all prompts one after the other.
     static Reply<std::vector<text::TokenId>> tokens_of(const Ask& ask, const LoadedModel& model);
 
-    ModelPool& pool() { return pool_; }
-    Workers& workers() { return workers_; }
-
   private:
     Reply<AnswerExchange::Start> prepare(const Ask& ask, const std::string& salt, ModelPool::Use model) const;
 
     ModelPool& pool_;
     Workers& workers_;
+    Metrics& metrics_;
     ServiceOptions options_;
 };
 

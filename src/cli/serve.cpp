@@ -1,0 +1,172 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/engine_options.h"
+#include "server/app.h"
+#include "server/http_server.h"
+#include "server/model_pool.h"
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr int kMostSequences = 4096;
+constexpr uint64_t kMegabyte = 1 << 20;
+
+struct ServeOptions {
+    server::PoolOptions pool;
+    server::AppOptions app;
+    server::HttpOptions http;
+    EngineChoice engine;
+    int parallel = 32;
+    int queue = 4096;
+    std::string keys;
+    std::string log;
+    uint64_t max_body_mib = 32;
+    int drain_s = 30;
+};
+
+bool is_loopback(const std::string& host) {
+    return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+Status check(const ServeOptions& options) {
+    if (!is_loopback(options.http.host) && options.keys.empty()) {
+        return fail("--host {}: other machines could use this server: give --api-keys FILE, or stay on 127.0.0.1",
+                    options.http.host);
+    }
+    if (options.http.certificate.empty() != options.http.private_key.empty()) {
+        return fail("TLS needs both --certificate and --private-key");
+    }
+    return Ok{};
+}
+
+Result<int> serve(ServeOptions& options) {
+    TRY(check(options));
+    spdlog::set_level(spdlog::level::info);
+    if (!options.keys.empty()) options.app.keys = TRY(server::Keys::load(options.keys));
+    if (!options.log.empty()) options.app.log = TRY(server::AccessLog::open(options.log));
+    options.pool.open_device = [device = options.engine.device] { return open_device(device); };
+    options.pool.engine = {.context = options.engine.context,
+                           .sequences = options.parallel,
+                           .queue = options.queue,
+                           .kv_dtype = kv_dtype_of(options.engine.kv)};
+    options.app.version = TANDEM_VERSION;
+    options.http.body_bytes = options.max_body_mib * kMegabyte;
+    options.http.drain_time = std::chrono::seconds(options.drain_s);
+
+    TRY(open_device(options.engine.device));  // a wrong --device is told at once
+    const std::unique_ptr<server::ModelPool> pool = TRY(server::ModelPool::open(std::move(options.pool)));
+    const bool has_tls = !options.http.certificate.empty();
+    const std::string host = options.http.host;
+    server::App app(*pool, std::move(options.app));
+    std::unique_ptr<server::HttpServer> http = TRY(server::HttpServer::open(app, std::move(options.http)));
+    log::info("listening on {}://{}:{}", has_tls ? "https" : "http",
+              host.find(':') == std::string::npos ? host : "[" + host + "]", http->port());
+    pool->start();
+    http->run();
+    http.reset();
+    pool->close();  // before the app that its engines report to
+    log::info("stopped");
+    return 0;
+}
+
+void add_model_options(CLI::App& app, ServeOptions& options) {
+    app.add_option("MODEL", options.pool.models, "Models to load now and to keep; the first is the default (tales)")
+        ->option_text(" ");
+    app.add_option("--models", options.pool.folder,
+                   "Folder of GGUF files and Hugging Face directories: loaded when a request names them")
+        ->option_text("DIR");
+    app.add_option("--keep-alive", options.pool.keep_alive_s,
+                   "Seconds that a model of --models stays loaded after its last use; -1: for good (300)")
+        ->option_text("S");
+    app.add_option("--memory", options.pool.memory_bytes,
+                   "Memory for all models, as 12GB: what was not used for longest is unloaded first (no limit)")
+        ->option_text("SIZE")
+        ->transform(CLI::AsSizeValue(false));
+    app.add_option("--parallel", options.parallel, "Answers written at once by each model (32)")
+        ->option_text("N")
+        ->check(CLI::Range(1, kMostSequences));
+    app.add_option("--queue", options.queue, "Requests under way or waiting for each model; more get 503 (4096)")
+        ->option_text("N")
+        ->check(CLI::Range(1, 1'000'000));
+    add_engine_options(app, options.engine);
+}
+
+void add_network_options(CLI::App& app, ServeOptions& options) {
+    app.add_option("--host", options.http.host, "Address to listen on (127.0.0.1: this machine only)")
+        ->option_text("ADDRESS");
+    app.add_option("--port", options.http.port, "Port; 0: any that is free (8080)")
+        ->option_text("N")
+        ->check(CLI::Range(0, 65535));
+    app.add_option("--certificate", options.http.certificate, "TLS: certificate chain, as PEM")->option_text("FILE");
+    app.add_option("--private-key", options.http.private_key, "TLS: its private key, as PEM")->option_text("FILE");
+    app.add_option("--api-keys", options.keys,
+                   "File of lines `KEY SCOPES [NAME]`, SCOPES being use, admin or use,admin; readable by you alone")
+        ->option_text("FILE");
+    app.add_option("--allow-host", options.app.guard.hosts, "Name by which clients may call the server; repeatable")
+        ->option_text("NAME")
+        ->allow_extra_args(false);
+    app.add_option("--allow-origin", options.app.guard.origins,
+                   "Web site whose pages may use the server, as https://chat.example.org; repeatable")
+        ->option_text("ORIGIN")
+        ->allow_extra_args(false);
+    app.add_option("--http-threads", options.http.threads, "Threads that serve the connections (2)")
+        ->option_text("N")
+        ->check(CLI::Range(1, 64));
+    app.add_option("--drain", options.drain_s, "Seconds that answers get to end after SIGTERM (30)")
+        ->option_text("S")
+        ->check(CLI::Range(0, 86'400));
+}
+
+void add_limit_options(CLI::App& app, ServeOptions& options) {
+    app.add_option("--requests-per-minute", options.app.limits.requests_per_minute, "Of each key; 0: any number (0)")
+        ->option_text("N")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--concurrent", options.app.limits.concurrent, "Requests of each key at once; 0: any number (0)")
+        ->option_text("N")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--max-seconds", options.app.service.answer_seconds, "That an answer may take; 0: any time (0)")
+        ->option_text("S")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--max-n", options.app.service.limits.n, "Answers that one request may ask for (16)")
+        ->option_text("N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--max-body", options.max_body_mib, "Size of a request in MiB (32)")
+        ->option_text("MIB")
+        ->check(CLI::Range(1, 1024));
+    app.add_option("--log", options.log, "Append a line of JSON for each request to this file; - is standard error")
+        ->option_text("FILE");
+}
+
+constexpr const char* kServeHelp =
+    "Speaks OpenAI's API (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models), has a chat page at /,\n"
+    "Prometheus metrics at /metrics, and says at /health whether it is ready. Ends on SIGTERM or Ctrl-C, when the "
+    "answers\n"
+    "under way have been written. docs/server.md describes all of it.\n"
+    "\n"
+    "Only this machine can reach it unless --host says otherwise, and then it wants API keys.\n"
+    "\n"
+    "Examples:\n"
+    "  tandem serve\n"
+    "  tandem serve gemma-3-1b.gguf --context 16384 --parallel 8\n"
+    "  tandem serve --models ~/models --memory 12GB --keep-alive 600\n"
+    "  tandem serve model.gguf --host 0.0.0.0 --api-keys keys.txt --certificate chain.pem --private-key key.pem\n"
+    "  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": "
+    "\"Hi\"}]}'\n";
+
+}  // namespace
+
+Command add_serve(CLI::App& parent) {
+    CLI::App* const app = parent.add_subcommand("serve", "Serve models to programs and browsers over HTTP");
+    const auto options = std::make_shared<ServeOptions>();
+    add_model_options(*app, *options);
+    add_network_options(*app, *options);
+    add_limit_options(*app, *options);
+    app->footer(kServeHelp);
+    return {app, [options] { return serve(*options); }};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,355 @@
+#include "server/http_connection.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "base/log.h"
+
+namespace tandem::server {
+
+namespace {
+
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kReadBytes = 16 << 10;
+
+std::chrono::seconds time_left(Clock::time_point until) {
+    const auto left = std::chrono::duration_cast<std::chrono::seconds>(until - Clock::now());
+    return std::max(left, std::chrono::seconds(1));
+}
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    for (char& letter : result) {
+        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    }
+    return result;
+}
+
+std::string_view view(boost::string_view text) {
+    return {text.data(), text.size()};
+}
+
+// The bytes of an answer's head. `length` is that of its body; none: it comes in chunks, or until the end.
+std::string head_of(const Response& response, const Headers& headers, std::optional<size_t> length, bool chunked,
+                    bool keeps_alive) {
+    std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status,
+                                   view(http::obsolete_reason(static_cast<http::status>(response.status))));
+    const auto add = [&head](std::string_view name, std::string_view value) {
+        head.append(name).append(": ").append(value).append("\r\n");
+    };
+    if (!response.content_type.empty()) add("Content-Type", response.content_type);
+    if (length) add("Content-Length", std::to_string(*length));
+    if (chunked) add("Transfer-Encoding", "chunked");
+    if (!length) {
+        add("Cache-Control", "no-cache");
+        add("X-Accel-Buffering", "no");  // nginx would hold the stream back
+    }
+    add("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : response.headers) add(name, value);
+    for (const auto& [name, value] : headers) add(name, value);
+    add("Connection", keeps_alive ? "keep-alive" : "close");
+    return head + "\r\n";
+}
+
+ApiError status_error(int status, std::string message) {
+    return {.status = status, .message = std::move(message)};
+}
+
+// What a parser that gave up has to say.
+ApiError parse_error(const error_code& error) {
+    if (error == http::error::header_limit) return status_error(431, "the head of the request is too large");
+    if (error == http::error::body_limit) return status_error(413, "the body of the request is too large");
+    return status_error(400, "this is not HTTP: " + error.message());
+}
+
+}  // namespace
+
+struct Connection::Incoming {
+    http::request_parser<http::string_body> parser;
+    CallPtr call;  // null until it was admitted or refused
+    bool keeps_alive = false;
+    bool is_head = false;
+    bool chunked = false;  // the answer
+    bool responded = false;
+    bool failed = false;  // the connection is of no more use
+    int status = 0;
+    uint64_t sent_bytes = 0;
+};
+
+Connection::Connection(HttpShared& shared, std::unique_ptr<Transport> transport)
+    : shared_(shared), transport_(std::move(transport)), timer_(transport_->socket().get_executor()) {
+    ++shared_.connections;
+    error_code error;
+    const auto endpoint = transport_->socket().remote_endpoint(error);
+    if (!error) remote_ = endpoint.address().to_string(error);
+}
+
+Connection::~Connection() {
+    if (exchange_) {  // the server stops in the middle of an answer
+        exchange_->on_wake(nullptr);
+        exchange_->cancel();
+    }
+    --shared_.connections;
+}
+
+asio::awaitable<void> Connection::serve() {
+    const std::shared_ptr<Connection> self = shared_from_this();
+    const bool begun = co_await transport_->begin(shared_.options.header_time);
+    if (!begun) co_return;
+    for (;;) {
+        const bool more = co_await serve_request();
+        if (!more) break;
+    }
+    co_await transport_->end();
+}
+
+asio::awaitable<bool> Connection::serve_request() {
+    Incoming request;
+    request.parser.header_limit(static_cast<uint32_t>(shared_.options.header_bytes));
+    request.parser.body_limit(shared_.options.body_bytes);
+    const bool has_head = co_await read_head(request);
+    if (!has_head) co_return false;
+    const bool has_body = co_await read_body(request);
+    if (has_body) {
+        exchange_ = shared_.app.handle(request.call);
+        co_await answer(request);
+        exchange_.reset();
+        shared_.app.ended();
+    }
+    if (request.call) shared_.app.finished(*request.call, request.status, request.sent_bytes);
+    co_return request.keeps_alive && !request.failed && !gone_ && has_body;
+}
+
+// ---- Reading
+
+asio::awaitable<bool> Connection::read_more(Clock::time_point until) {
+    const size_t before = buffer_.size();
+    buffer_.resize(before + kReadBytes);
+    const size_t count = co_await transport_->read(buffer_.data() + before, kReadBytes, time_left(until));
+    buffer_.resize(before + count);
+    co_return count > 0 && Clock::now() < until;
+}
+
+asio::awaitable<bool> Connection::read_head(Incoming& request) {
+    if (buffer_.empty()) {
+        const bool more = co_await read_more(Clock::now() + shared_.options.idle_time);
+        if (!more) co_return false;
+    }
+    const Clock::time_point until = Clock::now() + shared_.options.header_time;
+    while (!request.parser.is_header_done()) {
+        error_code error;
+        const size_t used = request.parser.put(asio::buffer(buffer_), error);
+        buffer_.erase(0, used);
+        if (error && error != http::error::need_more) {
+            co_await refuse(request, shared_.app.refuse(parse_error(error)));
+            co_return false;
+        }
+        if (request.parser.is_header_done()) break;
+        const bool more = co_await read_more(until);
+        if (!more) co_return false;
+    }
+    co_return true;
+}
+
+// Admits the request first: nobody may send a body that will not be used.
+asio::awaitable<bool> Connection::read_body(Incoming& request) {
+    auto& message = request.parser.get();
+    request.keeps_alive = message.keep_alive() && !shared_.draining;
+    request.is_head = message.method() == http::verb::head;
+    request.chunked = message.version() >= 11;
+    RequestHead head{.method = std::string(view(message.method_string())),
+                     .target = std::string(view(message.target()))};
+    for (const auto& field : message) {
+        head.headers.emplace_back(lower(view(field.name_string())), std::string(view(field.value())));
+    }
+    const bool has_two_lengths = !head.all("content-length").empty() && !head.all("transfer-encoding").empty();
+    const bool expects = message[http::field::expect] == "100-continue";
+    const bool is_encoded = !head.all("content-encoding").empty();
+    App::Admission admission = shared_.app.admit(std::move(head), remote_);
+    request.call = admission.call;
+    const bool admitted = !admission.refusal;
+    if (admitted && has_two_lengths) {
+        admission.refusal = shared_.app.refuse(status_error(400, "a request has one length, not two"));
+    } else if (admitted && is_encoded) {
+        admission.refusal = shared_.app.refuse(status_error(415, "send the body as it is, without Content-Encoding"));
+    }
+    if (admission.refusal) {
+        const bool has_no_body =
+            request.parser.content_length_remaining().value_or(0) == 0 && !request.parser.chunked();
+        if (!has_no_body) request.keeps_alive = false;
+        co_await refuse(request, std::move(*admission.refusal));
+        if (admitted) shared_.app.ended();
+        co_return false;
+    }
+    if (expects) co_await write(request, "HTTP/1.1 100 Continue\r\n\r\n");
+
+    const Clock::time_point until = Clock::now() + shared_.options.body_time;
+    size_t counted = 0;
+    std::optional<ApiError> wrong;
+    request.parser.eager(true);
+    while (!request.parser.is_done() && !wrong) {
+        if (!buffer_.empty()) {
+            error_code error;
+            const size_t used = request.parser.put(asio::buffer(buffer_), error);
+            buffer_.erase(0, used);
+            if (error && error != http::error::need_more) wrong = parse_error(error);
+            if (wrong || request.parser.is_done()) break;
+        }
+        const size_t before = buffer_.size();
+        const bool more = co_await read_more(until);
+        if (!more) {
+            request.failed = true;
+            wrong = status_error(408, "the body of the request did not come");
+        }
+        counted += buffer_.size() - before;
+        shared_.body_bytes += buffer_.size() - before;
+        if (shared_.body_bytes > shared_.options.all_body_bytes) {
+            wrong = ApiError{.status = 503,
+                             .type = "overloaded_error",
+                             .message = "too many large requests at once",
+                             .retry_after_s = 1};
+        }
+    }
+    shared_.body_bytes -= counted;
+    if (wrong) {
+        request.keeps_alive = false;
+        co_await refuse(request, shared_.app.refuse(*wrong));
+        shared_.app.ended();
+        co_return false;
+    }
+    request.call->body = std::move(message.body());
+    co_return true;
+}
+
+// ---- Answering
+
+asio::awaitable<bool> Connection::refuse(Incoming& request, Response response) {
+    Output output;
+    output.head = std::move(response);
+    output.ended = true;
+    const bool sent = co_await send(request, output);
+    co_return sent;
+}
+
+asio::awaitable<bool> Connection::write(Incoming& request, std::string bytes) {
+    request.sent_bytes += bytes.size();
+    const bool written = co_await transport_->write(bytes, shared_.options.write_time);
+    if (!written) request.failed = true;
+    co_return written;
+}
+
+asio::awaitable<bool> Connection::send(Incoming& request, const Output& output) {
+    std::string bytes;
+    const bool chunked = request.chunked;
+    if (output.head) {
+        request.status = output.head->status;
+        request.responded = true;
+        const bool has_length = !output.streams;
+        if (!has_length && !chunked) request.keeps_alive = false;
+        static const Headers kNone;
+        const bool no_body = request.status == 204 || request.status == 304;
+        bytes = head_of(*output.head, request.call ? request.call->headers : kNone,
+                        has_length && !no_body ? std::optional(output.head->body.size()) : std::nullopt,
+                        !has_length && chunked, request.keeps_alive);
+        if (has_length && !request.is_head) bytes += output.head->body;
+    }
+    if (!output.bytes.empty() && !request.is_head) {
+        bytes += chunked ? fmt::format("{:x}\r\n{}\r\n", output.bytes.size(), output.bytes) : output.bytes;
+    }
+    const bool ends_stream = output.ended && !(output.head && !output.streams) && chunked && !request.is_head;
+    if (ends_stream) bytes += "0\r\n\r\n";
+    if (bytes.empty()) co_return true;
+    const bool written = co_await write(request, std::move(bytes));
+    co_return written;
+}
+
+asio::awaitable<void> Connection::answer(Incoming& request) {
+    exchange_->on_wake([this, executor = timer_.get_executor()] {
+        asio::post(executor, [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) self->signal();
+        });
+    });
+    gone_ = false;
+    watching_ = true;
+    asio::co_spawn(
+        timer_.get_executor(), [self = shared_from_this()] { return self->watch(); }, asio::detached);
+    co_await pump(request);
+    exchange_->on_wake(nullptr);
+    if (gone_ || request.failed) exchange_->cancel();
+    if (gone_ && !request.responded) request.status = 499;
+    co_await stop_watching();
+}
+
+asio::awaitable<void> Connection::pump(Incoming& request) {
+    Exchange* const exchange = exchange_.get();
+    Clock::time_point last_sent = Clock::now();
+    for (;;) {
+        const bool ticked = Clock::now() - last_sent >= exchange->tick();
+        Output output = exchange->take(ticked);
+        if (output.head || !output.bytes.empty() || output.ended) {
+            const bool sent = co_await send(request, output);
+            if (!sent || output.ended) co_return;
+            last_sent = Clock::now();
+        }
+        const auto rest = exchange->tick() - (Clock::now() - last_sent);
+        co_await sleep(
+            std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest), std::chrono::milliseconds(1)));
+        if (gone_) co_return;
+    }
+}
+
+// Until signal() or so long.
+asio::awaitable<bool> Connection::sleep(std::chrono::milliseconds time) {
+    if (!signalled_) {
+        timer_.expires_after(time);
+        error_code ignored;
+        co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    co_return std::exchange(signalled_, false);
+}
+
+void Connection::signal() {
+    signalled_ = true;
+    timer_.cancel();
+}
+
+// Notices that the client closes the connection while it is being answered.
+asio::awaitable<void> Connection::watch() {
+    const std::shared_ptr<Connection> self = shared_from_this();
+    asio::ip::tcp::socket& socket = transport_->socket();
+    error_code error;
+    co_await socket.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    if (!error) {
+        std::array<char, 8> bytes{};
+        const ssize_t count = ::recv(socket.native_handle(), bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+        // Bytes are the next request, which comes when this one is done.
+        gone_ = count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK) ||
+                (count > 0 && transport_->is_close({bytes.data(), static_cast<size_t>(count)}));
+    }
+    watching_ = false;
+    signal();
+}
+
+asio::awaitable<void> Connection::stop_watching() {
+    error_code ignored;
+    if (watching_) transport_->socket().cancel(ignored);
+    while (watching_) {
+        constexpr std::chrono::milliseconds kLong{1000};
+        co_await sleep(kLong);
+    }
+    signalled_ = false;
+}
+
+}  // namespace tandem::server
