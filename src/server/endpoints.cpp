@@ -5,6 +5,7 @@
 #include "server/fields.h"
 #include "server/ollama.h"
 #include "server/openai.h"
+#include "server/openapi.h"
 #include "server/page.h"
 #include "server/routes.h"
 #include "server/sse.h"
@@ -148,6 +149,10 @@ Endpoints::Exchanged Endpoints::health(App& app, const CallPtr& /*call*/) {
 Endpoints::Exchanged Endpoints::metrics(App& app, const CallPtr& /*call*/) {
     app.monitor_.sample_engines();
     return respond({.content_type = std::string(Metrics::kContentType), .body = app.metrics_.text()});
+}
+
+Endpoints::Exchanged Endpoints::description(App& /*app*/, const CallPtr& /*call*/) {
+    return respond(Response{.body = std::string(openapi())});
 }
 
 Endpoints::Exchanged Endpoints::live(App& app, const CallPtr& /*call*/) {

@@ -15,6 +15,7 @@ struct Endpoints {
     static Exchanged page(App& app, const CallPtr& call);
     static Exchanged health(App& app, const CallPtr& call);
     static Exchanged metrics(App& app, const CallPtr& call);
+    static Exchanged description(App& app, const CallPtr& call);  // openapi.json
     static Exchanged live(App& app, const CallPtr& call);
     static Exchanged tokenize(App& app, const CallPtr& call);
     static Exchanged detokenize(App& app, const CallPtr& call);

@@ -4,6 +4,7 @@
 #include "server/endpoints.h"
 #include "server/ollama.h"
 #include "server/openai.h"
+#include "server/responses.h"
 #include "server/sse.h"
 
 namespace tandem::server {
@@ -13,12 +14,14 @@ std::span<const Route> routes() {
         {"GET", "/", Access::open, nullptr, Endpoints::root},
         {"GET", "/health", Access::open, nullptr, Endpoints::health},
         {"GET", "/metrics", Access::use, nullptr, Endpoints::metrics},
+        {"GET", "/openapi.json", Access::open, nullptr, Endpoints::description},
         {"GET", "/api/tandem/live", Access::use, nullptr, Endpoints::live},
         {"POST", "/tokenize", Access::use, nullptr, Endpoints::tokenize},
         {"POST", "/detokenize", Access::use, nullptr, Endpoints::detokenize},
         {"POST", "/v1/chat/completions", Access::use, &kOpenAiChat},
         {"POST", "/v1/completions", Access::use, &kOpenAiCompletions},
         {"POST", "/v1/embeddings", Access::use, &kOpenAiEmbeddings},
+        {"POST", "/v1/responses", Access::use, &kResponses},
         {"GET", "/v1/models", Access::use, nullptr, Endpoints::models},
         {"GET", "/v1/models/*", Access::use, nullptr, Endpoints::model},
         {"POST", "/v1/messages", Access::use, &kAnthropicMessages},

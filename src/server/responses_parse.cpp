@@ -1,0 +1,250 @@
+#include "server/responses_parse.h"
+
+#include <utility>
+
+#include "server/fields.h"
+#include "server/sse.h"
+
+namespace tandem::server {
+
+namespace {
+
+// The items of a request as messages: calls and reasoning become part of an answer of the assistant.
+class Items {
+  public:
+    void add_text(std::string role, const std::string& text) {
+        if (role == "developer") role = "system";
+        // Instructions may come in several pieces; templates want one.
+        if (role == "system" && messages_.size() == 1 && messages_.back()["role"] == "system") {
+            messages_.back()["content"].get_ref<std::string&>() += "\n\n" + text;
+            return;
+        }
+        if (role == "assistant") {
+            Json& message = answer(false);
+            message["content"] = text;
+            return;
+        }
+        messages_.push_back({{"role", std::move(role)}, {"content", text}});
+    }
+
+    void add_reasoning(const std::string& text) {
+        if (!text.empty()) answer(false)["reasoning_content"] = text;
+    }
+
+    void add_call(const std::string& id, const std::string& name, Json arguments) {
+        answer(true)["tool_calls"].push_back(
+            {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
+    }
+
+    void add_result(const std::string& id, const std::string& text) {
+        messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
+    }
+
+    Json take() { return std::move(messages_); }
+
+  private:
+    // The assistant's message that goes on, or a new one: after text there may be calls, but no other text.
+    Json& answer(bool for_call) {
+        const bool goes_on =
+            !messages_.empty() && messages_.back()["role"] == "assistant" &&
+            (for_call || (messages_.back()["content"] == "" && !messages_.back().contains("tool_calls")));
+        if (!goes_on) messages_.push_back({{"role", "assistant"}, {"content", ""}});
+        return messages_.back();
+    }
+
+    Json messages_ = Json::array();
+};
+
+Reply<Ok> read_message_item(const Fields& item, Items& items) {
+    const std::string role = TRY(item.required_text("role"));
+    if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
+        return bad_request(item.name("role"), "{}: '{}' is none of user, assistant, system and developer",
+                           item.name("role"), role);
+    }
+    const Json* const content = item.find("content");
+    if (content == nullptr) return item.wrong("content", "a string or an array of parts");
+    const std::string text =
+        TRY(text_of_content(*content, item.name("content"), {"input_text", "output_text", "text"}));
+    items.add_text(role, text);
+    return Ok{};
+}
+
+Reply<Ok> read_call_item(const Fields& item, Items& items) {
+    const std::string id = TRY(item.required_text("call_id"));
+    const std::string name = TRY(item.required_text("name"));
+    const std::string arguments = TRY(item.required_text("arguments"));
+    items.add_call(id, name, arguments_of(arguments));
+    return Ok{};
+}
+
+Reply<Ok> read_result_item(const Fields& item, Items& items) {
+    const std::string id = TRY(item.required_text("call_id"));
+    const Json* const output = item.find("output");
+    if (output == nullptr) return item.wrong("output", "a string or an array of parts");
+    const std::string text = TRY(text_of_content(*output, item.name("output"), {"input_text", "output_text", "text"}));
+    items.add_result(id, text);
+    return Ok{};
+}
+
+Reply<Ok> read_reasoning_item(const Fields& item, Items& items) {
+    const Json* const content = item.find("content");
+    const std::string text =
+        TRY(text_of_content(content == nullptr ? Json() : *content, item.name("content"), {"reasoning_text", "text"}));
+    items.add_reasoning(text);
+    return Ok{};
+}
+
+Reply<Ok> read_item(const Fields& item, Items& items) {
+    std::string type = "message";
+    TRY(item.read("type", type));
+    if (type == "message") return read_message_item(item, items);
+    if (type == "function_call") return read_call_item(item, items);
+    if (type == "function_call_output") return read_result_item(item, items);
+    if (type == "reasoning") return read_reasoning_item(item, items);
+    if (type == "item_reference")
+        return bad_request(item.name("type"), "{}: this server stores nothing: send the item itself",
+                           item.name("type"));
+    return bad_request(item.name("type"), "{}: items of type '{}' are not supported", item.name("type"), type);
+}
+
+Reply<Ok> read_input(const Fields& body, Ask& ask) {
+    Items items;
+    std::string instructions;
+    TRY(body.read("instructions", instructions));
+    if (!instructions.empty()) items.add_text("system", instructions);
+    const Json* const input = body.find("input");
+    if (input != nullptr && input->is_string()) {
+        items.add_text("user", input->get<std::string>());
+    } else if (input != nullptr && input->is_array() && !input->empty()) {
+        for (size_t i = 0; i < input->size(); ++i) {
+            const Fields item = TRY(Fields::of((*input)[i], fmt::format("input[{}]", i)));
+            TRY(read_item(item, items));
+        }
+    } else {
+        return body.wrong("input", "a string or an array of items");
+    }
+    ask.messages = items.take();
+    return Ok{};
+}
+
+Reply<Ok> read_function_tools(const Fields& body, Ask& ask) {
+    const Json* const tools = body.find("tools");
+    if (tools == nullptr || tools->empty()) return Ok{};
+    if (!tools->is_array()) return body.wrong("tools", "an array");
+    ask.tools = Json::array();
+    for (size_t i = 0; i < tools->size(); ++i) {
+        const std::string path = fmt::format("tools[{}]", i);
+        const Fields tool = TRY(Fields::of((*tools)[i], path));
+        const std::string type = TRY(tool.required_text("type"));
+        if (type != "function") {
+            return bad_request(tool.name("type"), "{}: tools of type '{}' are not supported; give a function",
+                               tool.name("type"), type);
+        }
+        Json function = Json::object();
+        for (const char* key : {"name", "description", "parameters", "strict"}) {
+            if (const Json* const value = tool.find(key); value != nullptr) function[key] = *value;
+        }
+        ask.tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+        TRY(check_tool(ask.tools.back(), path));
+    }
+    return Ok{};
+}
+
+Reply<Ok> read_function_choice(const Fields& body, Ask& ask) {
+    TRY(body.read("parallel_tool_calls", ask.parallel_tool_calls));
+    const Json* const choice = body.find("tool_choice");
+    if (choice == nullptr || *choice == "auto") return Ok{};
+    if (*choice == "none") {
+        ask.tool_choice = ToolChoice::none;
+    } else if (*choice == "required") {
+        ask.tool_choice = ToolChoice::required;
+    } else {
+        const Fields fields = TRY(Fields::of(*choice, "tool_choice"));
+        const std::string type = TRY(fields.required_text("type"));
+        if (type != "function") return fields.wrong("type", "\"function\"");
+        ask.tool_choice = ToolChoice::named;
+        ask.tool_name = TRY(fields.required_text("name"));
+    }
+    return Ok{};
+}
+
+Reply<Ok> read_text_format(const Fields& body, Ask& ask) {
+    const Json* const text = body.find("text");
+    if (text == nullptr) return Ok{};
+    const Fields fields = TRY(Fields::of(*text, "text"));
+    const Json* const format = fields.find("format");
+    if (format == nullptr) return Ok{};
+    const Fields inner = TRY(Fields::of(*format, "text.format"));
+    const std::string type = TRY(inner.required_text("type"));
+    if (type == "json_object") {
+        ask.format.kind = FormatKind::json_object;
+    } else if (type == "json_schema") {
+        const Json* const schema = inner.find("schema");
+        if (schema == nullptr || !schema->is_object()) return inner.wrong("schema", "a JSON Schema");
+        ask.format = {.kind = FormatKind::json_schema, .source = dump(*schema)};
+    } else if (type != "text") {
+        return bad_request("text.format.type", "text.format.type: '{}' is none of text, json_object and json_schema",
+                           type);
+    }
+    return Ok{};
+}
+
+Reply<Ok> read_reasoning_wish(const Fields& body, Ask& ask) {
+    const Json* const reasoning = body.find("reasoning");
+    if (reasoning == nullptr) return Ok{};
+    const Fields fields = TRY(Fields::of(*reasoning, "reasoning"));
+    TRY(fields.read("effort", ask.reasoning_effort));
+    if (ask.reasoning_effort == "none" || ask.reasoning_effort == "minimal") ask.thinks = false;
+    return Ok{};
+}
+
+// Logprobs are asked for by the list of what to include.
+Reply<Ok> read_included_logprobs(const Fields& body, Ask& ask) {
+    std::vector<std::string> include;
+    int top = 0;
+    TRY(body.read("include", include));
+    TRY(body.read("top_logprobs", top));
+    for (const std::string& item : include) {
+        if (item == "message.output_text.logprobs") ask.logprobs = top;
+    }
+    if (top != 0) ask.logprobs = top;
+    return Ok{};
+}
+
+Reply<Ok> refuse_state(const Fields& body) {
+    for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
+        if (body.find(key) != nullptr)
+            return bad_request(key, "{}: this server stores nothing: send the whole conversation as input", key);
+    }
+    bool background = false;
+    TRY(body.read("background", background));
+    if (background) return bad_request("background", "background: this server stores nothing; use stream instead");
+    return Ok{};
+}
+
+}  // namespace
+
+Reply<Ask> parse_responses(const Json& body) {
+    const Fields fields = TRY(Fields::of(body));
+    Ask ask;
+    TRY(refuse_state(fields));
+    TRY(fields.read("model", ask.model));
+    TRY(read_input(fields, ask));
+    TRY(read_function_tools(fields, ask));
+    TRY(read_function_choice(fields, ask));
+    TRY(read_text_format(fields, ask));
+    TRY(read_reasoning_wish(fields, ask));
+    TRY(read_included_logprobs(fields, ask));
+    TRY(fields.read("stream", ask.stream));
+    TRY(fields.read("temperature", ask.sampling.temperature));
+    TRY(fields.read("top_p", ask.sampling.top_p));
+    TRY(fields.read("user", ask.user));
+    if (fields.find("max_output_tokens") != nullptr) {
+        TRY(fields.read("max_output_tokens", ask.max_tokens));
+        if (ask.max_tokens < 1)
+            return bad_request("max_output_tokens", "max_output_tokens is {}: at least 1", ask.max_tokens);
+    }
+    return ask;
+}
+
+}  // namespace tandem::server
