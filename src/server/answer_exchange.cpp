@@ -1,6 +1,7 @@
 #include "server/answer_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "server/sse.h"
 
@@ -23,6 +24,17 @@ EndReason reason_of(engine::FinishReason reason) {
         default:
             return EndReason::stop;
     }
+}
+
+// The first numbers of an embedding, again of length 1; 0: all.
+std::vector<float> shortened(std::vector<float> vector, int dimensions) {
+    if (dimensions == 0 || static_cast<size_t>(dimensions) >= vector.size()) return vector;
+    vector.resize(static_cast<size_t>(dimensions));
+    double square = 0;
+    for (const float number : vector) square += static_cast<double>(number) * static_cast<double>(number);
+    const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
+    for (float& number : vector) number *= scale;
+    return vector;
 }
 
 size_t bytes_of(const engine::Event& event) {
@@ -115,6 +127,7 @@ void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
         news.text += event.text;
         news.logprobs.insert(news.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
         if (event.finish != nullptr) news.finish = *event.finish;
+        if (!oldest_) oldest_ = Clock::now();
         backlog_bytes_ += bytes_of(event);
         too_much = backlog_bytes_ > kMostBacklogBytes && !error_ && ask_.stream;
     }
@@ -239,7 +252,7 @@ Response AnswerExchange::whole() {
     if (ask_.kind == AskKind::embedding) {
         Embeddings all;
         all.vectors.reserve(choices_.size());
-        for (Choice& choice : choices_) all.vectors.push_back(std::move(choice.embedding));
+        for (Choice& choice : choices_) all.vectors.push_back(shortened(std::move(choice.embedding), ask_.dimensions));
         all.prompt_tokens = head_.prompt_tokens;
         all.total_seconds = std::chrono::duration<double>(Clock::now() - began_).count();
         response.body = dialect_.embeddings(ask_, head_, all);
@@ -253,6 +266,7 @@ Output AnswerExchange::take(bool ticked) {
     taken();
     std::vector<News> news;
     std::optional<ApiError> error;
+    Output output;
     {
         const std::lock_guard lock(mutex_);
         error = error_;
@@ -263,11 +277,11 @@ Output AnswerExchange::take(bool ticked) {
         if (!started_ && !error) return {};
         if (!error) news = std::exchange(pending_, std::vector<News>(pending_.size()));
         backlog_bytes_ = 0;
+        output.since = std::exchange(oldest_, std::nullopt);
     }
     if (error) return fail_now(*error);
     if (!writer_ && dialect_.writer != nullptr) writer_ = dialect_.writer(ask_, head_);
 
-    Output output;
     error = write(news, output);
     if (error) {
         Output last = fail_now(*error);

@@ -99,6 +99,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     std::vector<News> pending_;                             // by choice
     std::vector<std::optional<Clock::time_point>> latest_;  // tokens, by choice
     size_t backlog_bytes_ = 0;
+    std::optional<Clock::time_point> oldest_;  // event that is pending
 
     // Set by start(), before anything can be taken.
     Ask ask_;

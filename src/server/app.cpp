@@ -11,11 +11,11 @@ namespace tandem::server {
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
+double seconds_from(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::string_view name_of(EndReason reason) {
+std::string_view finish_name(EndReason reason) {
     switch (reason) {
         case EndReason::stop:
             return "stop";
@@ -110,6 +110,16 @@ Reply<Ok> App::authorize(Call& call) {
                     .message = fmt::format("the key '{}' may not do this: it needs another scope", key->name)};
 }
 
+// For load balancers that ask for it.
+void App::report_load(Call& call) {
+    const std::vector<std::string_view> formats = call.head.all("endpoint-load-metrics-format");
+    if (formats.empty()) return;
+    const ModelPool::Use model = pool_.find_loaded("");
+    if (!model) return;
+    const std::optional<std::string> report = load_report(formats.front(), model->engine().stats());
+    if (report) call.headers.emplace_back("endpoint-load-metrics", *report);
+}
+
 App::Admission App::admit(RequestHead head, std::string remote) {
     const auto call = std::make_shared<Call>();
     call->head = std::move(head);
@@ -130,6 +140,7 @@ App::Admission App::admit(RequestHead head, std::string remote) {
         entry.path = call->target.path;
         TRY(find_route(*call));
         TRY(authorize(*call));
+        report_load(*call);
         if (!call->route->generates()) return true;
         if (draining_) return draining_error();
         call->ticket = TRY(limits_.enter(entry.key, std::chrono::steady_clock::now()));
@@ -143,8 +154,12 @@ App::Admission App::admit(RequestHead head, std::string remote) {
         append(call->headers, preflight_headers(call->head));
         return {call, Response{.status = 204, .content_type = ""}};
     }
-    ++under_way_;
+    if (call->route->generates()) ++under_way_;
     return {call, std::nullopt};
+}
+
+void App::ended(const Call& call) {
+    if (call.route->generates()) --under_way_;
 }
 
 std::shared_ptr<Exchange> App::handle(const CallPtr& call) {
@@ -152,10 +167,21 @@ std::shared_ptr<Exchange> App::handle(const CallPtr& call) {
     return call->route->handle(*this, call);
 }
 
+// On a worker's thread; whatever goes wrong there, the client gets to know.
+void App::work(const std::shared_ptr<AnswerExchange>& exchange, std::function<void()> task) {
+    workers_.post([exchange, task = std::move(task)] {
+        try {
+            task();
+        } catch (const std::exception& error) {
+            exchange->fail({.status = 500, .type = "server_error", .message = error.what(), .code = "internal_error"});
+        }
+    });
+}
+
 std::shared_ptr<Exchange> App::answer(const CallPtr& call, const Dialect& dialect) {
     const auto exchange = std::make_shared<AnswerExchange>(
         dialect, [this, call](const AnswerRecord& answered) { record(*call, answered); });
-    workers_.post([this, call, exchange, &dialect] {
+    work(exchange, [this, call, exchange, &dialect] {
         const Result<Json> body = format::parse_ordered_json(call->body, "the body");
         call->body = {};
         if (!body) return exchange->fail({.message = body.error().message});
@@ -204,11 +230,15 @@ void App::record(Call& call, const AnswerRecord& answered) {
     entry.cached_tokens = answered.usage.cached_tokens;
     entry.generated_tokens = answered.usage.generated_tokens;
     for (const Ending& ending : answered.endings) {
-        entry.finish = name_of(ending.reason);
+        entry.finish = finish_name(ending.reason);
         entry.first_token_seconds = ending.timing.first_token;
         monitor_.first_token(ending.timing.first_token);
         metrics_.model(answered.model).ended(ending);
     }
+}
+
+void App::sent_after(std::chrono::steady_clock::duration delay) {
+    metrics_.sent_after(std::chrono::duration<double>(delay).count());
 }
 
 void App::finished(Call& call, int status, uint64_t sent_bytes) {
@@ -217,7 +247,7 @@ void App::finished(Call& call, int status, uint64_t sent_bytes) {
     const std::lock_guard lock(call.mutex);
     call.entry.status = status;
     call.entry.sent_bytes = sent_bytes;
-    call.entry.seconds = seconds_since(call.begin);
+    call.entry.seconds = seconds_from(call.begin);
     if (options_.log) options_.log->add(call.entry);
 }
 

@@ -65,7 +65,9 @@ class App {
     // The body is in the call.
     std::shared_ptr<Exchange> handle(const CallPtr& call);
     // One that was admitted is no longer under way.
-    void ended() { --under_way_; }
+    void ended(const Call& call);
+    // The first of some tokens had left the engine so long before they were written to the client.
+    void sent_after(std::chrono::steady_clock::duration delay);
     // For the log: the answer, or the refusal, is sent as far as it went.
     void finished(Call& call, int status, uint64_t sent_bytes);
     // What did not even become a request.
@@ -73,13 +75,15 @@ class App {
 
     // From now on new work is refused; /health says so.
     void drain() { draining_ = true; }
-    int under_way() const { return under_way_; }
+    int under_way() const { return under_way_; }  // of the requests that generate
 
   private:
     friend struct Endpoints;
 
     Reply<Ok> authorize(Call& call);
     Reply<Ok> find_route(Call& call);
+    void report_load(Call& call);
+    void work(const std::shared_ptr<AnswerExchange>& exchange, std::function<void()> task);
     std::shared_ptr<Exchange> answer(const CallPtr& call, const Dialect& dialect);
     void load_only(const CallPtr& call, Ask ask, const std::shared_ptr<AnswerExchange>& exchange);
     void record(Call& call, const AnswerRecord& record);

@@ -30,6 +30,8 @@ struct Output {
     bool streams = false;               // of the head
     std::string bytes = {};             // of the stream
     bool ended = false;                 // there is no more
+    // When the engine had said the first of it.
+    std::optional<std::chrono::steady_clock::time_point> since = {};
 };
 
 class Exchange {

@@ -29,7 +29,7 @@ std::chrono::seconds time_left(Clock::time_point until) {
     return std::max(left, std::chrono::seconds(1));
 }
 
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
     std::string result(text);
     for (char& letter : result) {
         if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
@@ -126,7 +126,7 @@ asio::awaitable<bool> Connection::serve_request() {
         exchange_ = shared_.app.handle(request.call);
         co_await answer(request);
         exchange_.reset();
-        shared_.app.ended();
+        shared_.app.ended(*request.call);
     }
     if (request.call) shared_.app.finished(*request.call, request.status, request.sent_bytes);
     co_return request.keeps_alive && !request.failed && !gone_ && has_body;
@@ -172,7 +172,7 @@ asio::awaitable<bool> Connection::read_body(Incoming& request) {
     RequestHead head{.method = std::string(view(message.method_string())),
                      .target = std::string(view(message.target()))};
     for (const auto& field : message) {
-        head.headers.emplace_back(lower(view(field.name_string())), std::string(view(field.value())));
+        head.headers.emplace_back(lower_case(view(field.name_string())), std::string(view(field.value())));
     }
     const bool has_two_lengths = !head.all("content-length").empty() && !head.all("transfer-encoding").empty();
     const bool expects = message[http::field::expect] == "100-continue";
@@ -190,7 +190,7 @@ asio::awaitable<bool> Connection::read_body(Incoming& request) {
             request.parser.content_length_remaining().value_or(0) == 0 && !request.parser.chunked();
         if (!has_no_body) request.keeps_alive = false;
         co_await refuse(request, std::move(*admission.refusal));
-        if (admitted) shared_.app.ended();
+        if (admitted) shared_.app.ended(*request.call);
         co_return false;
     }
     if (expects) co_await write(request, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -226,7 +226,7 @@ asio::awaitable<bool> Connection::read_body(Incoming& request) {
     if (wrong) {
         request.keeps_alive = false;
         co_await refuse(request, shared_.app.refuse(*wrong));
-        shared_.app.ended();
+        shared_.app.ended(*request.call);
         co_return false;
     }
     request.call->body = std::move(message.body());
@@ -300,6 +300,7 @@ asio::awaitable<void> Connection::pump(Incoming& request) {
         Output output = exchange->take(ticked);
         if (output.head || !output.bytes.empty() || output.ended) {
             const bool sent = co_await send(request, output);
+            if (sent && output.since) shared_.app.sent_after(Clock::now() - *output.since);
             if (!sent || output.ended) co_return;
             last_sent = Clock::now();
         }

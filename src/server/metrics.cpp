@@ -49,6 +49,12 @@ const Histogram::BucketBoundaries& request_buckets() {
     return buckets;
 }
 
+const Histogram::BucketBoundaries& delay_buckets() {
+    static const Histogram::BucketBoundaries buckets = {0.00005, 0.0001, 0.00025, 0.0005, 0.00075, 0.001, 0.0025,
+                                                        0.005,   0.01,   0.025,   0.05,   0.1,     0.5,   1};
+    return buckets;
+}
+
 const Histogram::BucketBoundaries& token_buckets() {
     static const Histogram::BucketBoundaries buckets = {0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05,
                                                         0.075, 0.1,    0.15,  0.2,  0.3,   0.5,  1,    2.5};
@@ -102,6 +108,9 @@ struct Metrics::Families {
         histogram("tandem_e2e_request_latency_seconds", "From the request to the end of its answer.");
     Family<Histogram>& queue =
         histogram("tandem_request_queue_time_seconds", "From the request until the engine began to work on it.");
+    Histogram& delay = histogram("tandem_stream_delay_seconds",
+                                 "From the engine's making of tokens to the end of writing them to the client.")
+                           .Add({}, delay_buckets());
     Family<Gauge>& utilisation =
         gauge("tandem_device_utilization_ratio", "Share of the time that the device was busy.");
     Family<Gauge>& pool_size = gauge("tandem_device_memory_bytes", "Size of a pool of the device's memory.");
@@ -234,6 +243,10 @@ ModelMetrics& Metrics::model(const std::string& name) {
 
 void Metrics::request(std::string_view route, int status) {
     families_->requests.Add({{"route", std::string(route)}, {"status", std::to_string(status)}}).Increment();
+}
+
+void Metrics::sent_after(double seconds) {
+    families_->delay.Observe(seconds);
 }
 
 void Metrics::sample(const std::vector<DeviceSample>& devices) {

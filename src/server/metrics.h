@@ -57,6 +57,8 @@ class Metrics {
     ModelMetrics& model(const std::string& name);
     // A request was answered. `route` is one of the server's, not what the client wrote.
     void request(std::string_view route, int status);
+    // Tokens were written to a client so long after the engine had made the first of them.
+    void sent_after(double seconds);
     void sample(const std::vector<DeviceSample>& devices);
 
     // The body of /metrics, and its type.

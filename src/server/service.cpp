@@ -45,6 +45,10 @@ Reply<Ok> check_tokens(const std::vector<text::TokenId>& tokens, const Ask& ask,
         return bad_request("n", "n is {}: at most {} answers are written at once", ask.n,
                            model.engine().most_choices());
     }
+    if (ask.dimensions > model.bundle().model.dim) {
+        return bad_request("dimensions", "dimensions is {}: the model's embeddings have {}", ask.dimensions,
+                           model.bundle().model.dim);
+    }
     if (ask.echo && ask.logprobs && ask.n > 1) {
         return bad_request("n", "log-probabilities of an echoed prompt are given with n = 1 only, not {}", ask.n);
     }
@@ -142,9 +146,13 @@ void Service::answer(Ask ask, std::string salt, const std::shared_ptr<AnswerExch
     const auto shared = std::make_shared<Ask>(std::move(ask));
     with_model(name, keep_alive_s, [this, shared, exchange, salt = std::move(salt)](Reply<ModelPool::Use> model) {
         if (!model) return exchange->fail(std::move(model).error());
-        Reply<AnswerExchange::Start> start = prepare(*shared, salt, std::move(*model));
-        if (!start) return exchange->fail(std::move(start).error());
-        exchange->start(std::move(*shared), std::move(*start));
+        try {
+            Reply<AnswerExchange::Start> start = prepare(*shared, salt, std::move(*model));
+            if (!start) return exchange->fail(std::move(start).error());
+            exchange->start(std::move(*shared), std::move(*start));
+        } catch (const std::exception& error) {  // no memory, most likely
+            exchange->fail({.status = 500, .type = "server_error", .message = error.what(), .code = "internal_error"});
+        }
     });
 }
 
