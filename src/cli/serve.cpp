@@ -142,7 +142,7 @@ void add_limit_options(CLI::App& app, ServeOptions& options) {
 }
 
 constexpr const char* kServeHelp =
-    "Speaks OpenAI's API (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models), has a chat page at /,\n"
+    "Speaks the APIs of OpenAI (/v1/chat/completions and others), Ollama and Anthropic, has a chat page at /,\n"
     "Prometheus metrics at /metrics, and says at /health whether it is ready. Ends on SIGTERM or Ctrl-C, when the "
     "answers\n"
     "under way have been written. docs/server.md describes all of it.\n"
