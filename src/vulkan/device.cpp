@@ -174,6 +174,7 @@ DeviceInfo read_info(VkInstance instance, VkPhysicalDevice physical, int index) 
         .name = all.properties.deviceName,
         .driver = fmt::format("{} {}", driver.driverName, driver.driverInfo),
         .api_version = all.properties.apiVersion,
+        .vendor = all.properties.vendorID,
         .type = all.properties.deviceType,
         .unusable = why_unusable(physical, all.properties),
     };

@@ -35,11 +35,14 @@ struct DeviceInfo {
     std::string name;
     std::string driver;
     uint32_t api_version = 0;
+    uint32_t vendor = 0;  // its PCI number
     VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
     uint64_t device_bytes = 0;  // of device-local heaps
     uint64_t host_bytes = 0;    // of the other heaps
     Capabilities capabilities;
     std::string unusable;  // why it cannot run Programs; empty when it can
+
+    static constexpr uint32_t kNvidia = 0x10de;
 
     bool software() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
 };

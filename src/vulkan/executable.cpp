@@ -8,7 +8,6 @@
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
 #include "vulkan/kernels/advance.h"
-#include "vulkan/kernels/prefetch.h"
 #include "vulkan/lower.h"
 #include "vulkan/patterns.h"
 #include "vulkan/timestamps.h"
@@ -61,6 +60,7 @@ class RecordedProgram final : public device::Executable {
           pipelines_(context.pipelines),
           queue_(context.queue),
           constants_(context.queue.device(), MemoryKind::shared, uint64_t{1} << 16),
+          chain_memory_(context.queue.device(), MemoryKind::device, uint64_t{1} << 16),
           readback_(context.queue.device(), MemoryKind::readback, uint64_t{1} << 16) {}
 
     ~RecordedProgram() override {
@@ -71,7 +71,7 @@ class RecordedProgram final : public device::Executable {
 
     int max_steps() const override { return step_limits_.steps; }
     Status submit(const device::Batch& batch) override;
-    Status wait() override { return queue_.wait(submitted_); }
+    Status wait() override;
     Result<std::vector<device::StageTime>> profile(const device::Batch& batch) override;
     std::span<const std::byte> result(size_t index) const override {
         const graph::ValueId id = program_.results[index].value;
@@ -82,6 +82,7 @@ class RecordedProgram final : public device::Executable {
   private:
     Status load_weights(const graph::Weights& weights);
     Status place_values();
+    Status make_chain();
     std::span<const Stage> stages(Part part) const;
     Result<VkCommandBuffer> record(const Bucket& bucket, Part part);
     Status record_stages(Recorder& recorder, const Bucket& bucket, std::span<const Stage> stages,
@@ -106,10 +107,13 @@ class RecordedProgram final : public device::Executable {
     StagedProgram staged_;
     std::unique_ptr<Arena> memory_;
     Arena constants_;
+    Arena chain_memory_;
     Arena readback_;
     std::vector<Buffer> values_;  // with the most bytes that each may have
     std::vector<DeviceWeight> weights_;
     std::vector<Buffer> results_;
+    Buffer chain_;         // counters
+    Buffer chain_broken_;  // not 0: the device cannot
     std::map<std::vector<std::byte>, VkDeviceAddress> constant_addresses_;
     std::unique_ptr<StepState> state_;
     std::map<std::pair<decltype(Bucket{}.key()), Part>, VkCommandBuffer> recorded_;
@@ -138,6 +142,15 @@ Status RecordedProgram::prepare(const CompileContext& context) {
         limits.blocks = *std::max_element(cache_->shape().blocks.begin(), cache_->shape().blocks.end());
     }
     state_ = TRY(StepState::create(queue_.device(), limits));
+    if (tuning_.chained_rows > 0) TRY(make_chain());
+    return Ok{};
+}
+
+// A stage has two dispatches at most that chain.
+Status RecordedProgram::make_chain() {
+    chain_ = TRY(chain_memory_.allocate(Recorder::chain_bytes(2 * staged_.stages.size())));
+    chain_broken_ = TRY(readback_.allocate(sizeof(uint32_t)));
+    std::memset(chain_broken_.mapped, 0, sizeof(uint32_t));
     return Ok{};
 }
 
@@ -248,11 +261,6 @@ Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket, 
     for (const Stage& stage : stages) {
         if (skipped(stage, bucket)) continue;
         TRY(stage.record(recorder, args));
-        if (stage.prefetch.size_bytes > 0 && bucket.extents.tokens == 1) {
-            const DeviceWeight& matrix = weights_[static_cast<size_t>(stage.prefetch.matrix)];
-            TRY(record_prefetch(
-                recorder, {matrix.planes[Planes::quants] + stage.prefetch.first_byte, stage.prefetch.size_bytes}));
-        }
         if (after_each) after_each();
     }
     return Ok{};
@@ -278,6 +286,9 @@ Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket, Part part)
     recorded_.emplace(key, commands);
     TRY(Queue::begin(commands));
     Recorder recorder(pipelines_, commands);
+    if (bucket.one_row_each && bucket.extents.tokens <= tuning_.chained_rows) {
+        TRY(recorder.begin_chain(chain_, chain_broken_));
+    }
     TRY(record_stages(recorder, bucket, stages(part), {}));
     if (part != Part::before_draws) TRY(record_results(recorder, bucket));
     recorder.finish();
@@ -301,6 +312,17 @@ Status RecordedProgram::submit(const device::Batch& batch) {
     VkCommandBuffer rest = TRY(record(bucket, in_parts ? Part::draws : Part::whole));
     submitted_ = TRY(queue_.submit(rest, steps_));
     return Ok{};
+}
+
+Status RecordedProgram::wait() {
+    TRY(queue_.wait(submitted_));
+    uint32_t broken = 0;
+    if (chain_broken_.mapped != nullptr) std::memcpy(&broken, chain_broken_.mapped, sizeof(broken));
+    if (broken == 0) return Ok{};
+    return fail(
+        "{} does not run dispatches in their order: put \"chained_rows\": 0 into its tuning file ('tandem bench "
+        "--tune')",
+        queue_.device()->info().name);
 }
 
 Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Batch& batch) {

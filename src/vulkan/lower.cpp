@@ -131,7 +131,6 @@ class Lowering {
     void emit_product(const Product& product, graph::Dim rows);
     // Emitted, with the splits of its result left to the reader.
     Product partial_product(const std::vector<NodeIndex>& linears, graph::Dim rows);
-    void plan_prefetches();
 
     graph::Dim rows_of(ValueId id) const { return program_.value(id).type.shape[0]; }
     uint32_t cols_of(ValueId id) const { return static_cast<uint32_t>(program_.value(id).type.cols()); }
@@ -245,7 +244,6 @@ void Lowering::emit_product(const Product& product, graph::Dim rows) {
          {product.x}, std::move(writes), [=](Recorder& rec, const StageArgs& args) {
              return record_product(rec, product, row_count(rows, args.bucket), args);
          });
-    staged_.stages.back().matrix = product.weight;
     staged_.stages.back().weight_bytes =
         row_bytes(product.matrix.dtype, int64_t{product.matrix.rows} * product.matrix.cols);
 }
@@ -470,28 +468,9 @@ Status Lowering::lower_node(NodeIndex n) {
     return Ok{};
 }
 
-// Stages between two products prefetch the second one's matrix, each on from where the one before ended.
-void Lowering::plan_prefetches() {
-    size_t first = 0;
-    for (size_t s = 0; s < staged_.stages.size(); ++s) {
-        const Stage& product = staged_.stages[s];
-        if (product.matrix == kNone) continue;
-        const StageWeight& matrix = staged_.weights[static_cast<size_t>(product.matrix)];
-        const uint64_t whole = plane_bytes(matrix.dtype, int64_t{matrix.rows} * matrix.cols)[Planes::quants];
-        uint64_t at = 0;
-        for (size_t between = first; between < s && at < whole; ++between) {
-            const uint64_t size = std::min<uint64_t>(options_.tuning.prefetch_bytes, whole - at);
-            staged_.stages[between].prefetch = {product.matrix, at, size};
-            at += size;
-        }
-        first = s + 1;
-    }
-}
-
 Result<StagedProgram> Lowering::run() {
     for (NodeIndex n = 0; n < program_.nodes.size(); ++n) TRY(lower_node(n));
     for (const graph::NamedResult& result : program_.results) staged_.results.push_back(tensor(result.value));
-    plan_prefetches();
     return std::move(staged_);
 }
 

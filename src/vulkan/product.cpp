@@ -56,7 +56,8 @@ Status record_product(Recorder& rec, const Product& product, uint32_t rows, cons
     const Access y = args.value(product.y);
     const ActivationFormat format = format_of(product, args.tuning, rows);
     if (format == ActivationFormat::q8) {
-        const GemvTuning& tuning = gemv_tuning(args.tuning, product.outputs(), product.glu.has_value());
+        const GemvTuning& tuning =
+            gemv_tuning(args.tuning, product.outputs(), product.matrix.cols, product.glu.has_value());
         return record_gemv(rec, tuning, args.capabilities,
                            {.dtype = product.matrix.dtype,
                             .weight = args.weight(product.weight),

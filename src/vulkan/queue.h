@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -31,9 +32,10 @@ class Queue {
     // Runs the commands so many times, one after another; the value is what wait() takes for the last.
     Result<uint64_t> submit(VkCommandBuffer commands, int times = 1);
 
-    // Sleeps until shortly before the submission is expected to be done, looks again and again for a moment, and
-    // sleeps on: a short step is noticed at once, a long one takes no processor time. A GPU that never gets done
-    // counts as lost, like one that the driver calls so: nothing can be submitted to it any more.
+    // Sleeps until shortly before the submission is expected to be done, by how long the same commands took before,
+    // looks again and again for a moment, and sleeps on: a short step is noticed at once, a long one takes no processor
+    // time. A GPU that never gets done counts as lost, like one that the driver calls so: nothing can be submitted to
+    // it any more.
     Status wait(uint64_t value);
 
     // Records with `record`, runs that once and waits.
@@ -49,14 +51,15 @@ class Queue {
     explicit Queue(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
     VkResult block(uint64_t value, std::chrono::nanoseconds timeout) const;
-    VkResult poll(uint64_t value, Clock::time_point until) const;
+    VkResult poll(uint64_t value, Clock::time_point until, std::chrono::microseconds nap) const;
 
     std::shared_ptr<Device> device_;
     VkCommandPool pool_ = VK_NULL_HANDLE;
     VkSemaphore timeline_ = VK_NULL_HANDLE;
     uint64_t submitted_ = 0;
     Clock::time_point submitted_at_{};
-    std::chrono::nanoseconds expected_{0};  // how long the last submission took
+    std::pair<VkCommandBuffer, int> last_{};  // submitted, and how many times
+    std::map<std::pair<VkCommandBuffer, int>, std::chrono::nanoseconds> took_;
 };
 
 }  // namespace tandem::vulkan

@@ -35,6 +35,10 @@ void memory_barrier(VkCommandBuffer commands, const VkMemoryBarrier2& barrier) {
 
 void Recorder::order(const std::vector<Access>& reads, const std::vector<Access>& writes) {
     if (any_overlap(reads, written_) || any_overlap(writes, written_) || any_overlap(writes, read_)) barrier();
+    note(reads, writes);
+}
+
+void Recorder::note(const std::vector<Access>& reads, const std::vector<Access>& writes) {
     read_.insert(read_.end(), reads.begin(), reads.end());
     written_.insert(written_.end(), writes.begin(), writes.end());
 }
@@ -48,7 +52,34 @@ void Recorder::barrier() {
                                .dstAccessMask = with.reads | with.writes});
     read_.clear();
     written_.clear();
+    awaited_ = 0;
     ++barriers_;
+}
+
+Status Recorder::begin_chain(const Buffer& counters, const Buffer& broken) {
+    struct Params {
+        VkDeviceAddress counters, broken;
+        uint32_t count;
+    };
+    constexpr uint32_t kLanes = 256;
+    const auto count = static_cast<uint32_t>((counters.size_bytes - chain_bytes(0)) / sizeof(uint32_t));
+    chain_ = counters;
+    chain_at_ = 0;
+    return dispatch({.pipeline = {.kernel = "clear"},
+                     .push = Params{counters.address, broken.address, count},
+                     .writes = {whole(counters)},
+                     .groups = {(count + kLanes - 1) / kLanes, 1, 1}});
+}
+
+// The push constants of the next link.
+Push Recorder::chained(const Dispatch& dispatch) {
+    CHECK(dispatch.indirect == nullptr && dispatch.push.size > sizeof(Chain));
+    CHECK(chain_bytes(chain_at_ + 1) <= chain_.size_bytes);
+    const Chain link{chain_.address, chain_at_++, awaited_};
+    Push push = dispatch.push;
+    std::memcpy(push.bytes.data() + push.size - sizeof(Chain), &link, sizeof(Chain));
+    awaited_ = dispatch.groups[0] * dispatch.groups[1] * dispatch.groups[2];
+    return push;
 }
 
 Status Recorder::dispatch(const Dispatch& dispatch) {
@@ -58,10 +89,17 @@ Status Recorder::dispatch(const Dispatch& dispatch) {
         reads.push_back(whole(*dispatch.indirect));
         only_compute_ = false;
     }
-    order(reads, dispatch.writes);
+    const bool chains = dispatch.chains && this->chains();
+    if (chains) reads.push_back(whole(chain_));  // which are cleared before the first
+    if (chains && awaited_ > 0) {
+        note(reads, dispatch.writes);
+    } else {
+        order(reads, dispatch.writes);
+    }
+    const Push push = chains ? chained(dispatch) : dispatch.push;
+    if (!chains) awaited_ = 0;
     vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vkCmdPushConstants(commands_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch.push.size,
-                       dispatch.push.bytes.data());
+    vkCmdPushConstants(commands_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, push.size, push.bytes.data());
     if (dispatch.indirect != nullptr) {
         vkCmdDispatchIndirect(commands_, dispatch.indirect->handle, dispatch.indirect->offset);
     } else {

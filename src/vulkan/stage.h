@@ -66,16 +66,7 @@ struct Stage {
     std::vector<ValueIndex> reads;
     std::vector<ValueIndex> writes;
     std::function<Status(Recorder&, const StageArgs&)> record;
-    WeightIndex matrix = kNone;  // that it reads whole
-    uint64_t weight_bytes = 0;   // of the matrix
-
-    // Of the next product's matrix, the part that is worth bringing into the cache during this stage.
-    struct Prefetch {
-        WeightIndex matrix = kNone;
-        uint64_t first_byte = 0;
-        uint64_t size_bytes = 0;
-    };
-    Prefetch prefetch = {};
+    uint64_t weight_bytes = 0;  // of the matrix that it reads
 };
 
 struct StagedProgram {

@@ -1,4 +1,4 @@
-// What tune() reaches of a backend, and nobody else.
+// What tune() and tests reach of a backend, and nobody else.
 #pragma once
 
 #include "device/backend.h"

@@ -26,9 +26,10 @@ class Search {
 
     Status run() {
         for (GemvTuning& gemv : tuning_.gemv)
-            TRY(tune_gemv(gemv, fmt::format("gemv of {} outputs", up_to(gemv.max_outputs))));
+            TRY(tune_gemv(gemv, fmt::format("gemv of {} outputs and {} inputs", up_to(gemv.max_outputs),
+                                            up_to(gemv.max_inputs))));
         TRY(tune_gemv(tuning_.gated, "gate and up"));
-        TRY(tune_prefetch());
+        TRY(tune_chain());
         for (StreamTuning& stream : tuning_.stream) TRY(tune_stream(stream));
         if (tuning_.stream.empty()) {
             for (MatmulTuning& matmul : tuning_.matmul) TRY(tune_matmul(matmul));
@@ -73,17 +74,22 @@ class Search {
     Status tune_gemv(GemvTuning& gemv, const std::string& what) {
         const Seconds decode = [&] { return measures_.decode_seconds(1, kShortContext); };
         const auto name = [&](std::string_view value) { return fmt::format("{}: {}", what, value); };
-        TRY(choose(name("lanes"), gemv.lanes, std::array{128U, 256U, 512U}, decode));
+        TRY(choose(name("lanes"), gemv.lanes, std::array{128U, 256U, 512U, 1024U}, decode));
         TRY(choose(name("lanes a row"), gemv.lanes_per_row, std::array{4U, 8U, 16U, 32U}, decode));
         TRY(choose(name("rows"), gemv.rows, std::array{1U, 2U, 4U}, decode));
-        TRY(choose(name("unroll"), gemv.unroll, std::array{2U, 3U, 4U, 7U}, decode));
+        TRY(choose(name("unroll"), gemv.unroll, std::array{2U, 3U, 4U, 6U, 8U}, decode));
         TRY(choose(name("staged"), gemv.staged, std::array{0U, 1U}, decode));
         return choose(name("groups"), gemv.groups, std::array{132U, 264U, 528U, 1056U}, decode);
     }
 
-    Status tune_prefetch() {
-        const Seconds decode = [&] { return measures_.decode_seconds(1, kShortContext); };
-        return choose("prefetched bytes", tuning_.prefetch_bytes, std::array{0U, 1U << 20, 4U << 20}, decode);
+    Status tune_chain() {
+        const Seconds decode = [&]() -> Result<double> {
+            double seconds = 0;
+            for (int sequences : {1, kSequences, 32})
+                seconds += TRY(measures_.decode_seconds(sequences, kShortContext));
+            return seconds;
+        };
+        return choose("chained rows", tuning_.chained_rows, std::array{0U, 1U, 8U, 32U}, decode);
     }
 
     // A step of as many rows as the entry is for.

@@ -12,11 +12,16 @@ Tuning default_tuning(const DeviceInfo& device) {
         };
         return tuning;
     }
+    tuning.chained_rows = device.vendor == DeviceInfo::kNvidia ? 16 : 0;
     // A narrow matrix is read by more lanes a row, so that all of them have work. Measured on an H200.
-    tuning.gemv = {{.max_outputs = 6144, .lanes = 128, .lanes_per_row = 16, .unroll = 6, .groups = 1056},
-                   {.max_outputs = 16384, .lanes = 512, .lanes_per_row = 16, .unroll = 4, .groups = 264},
-                   {.lanes = 128, .lanes_per_row = 8, .rows = 2, .unroll = 4, .groups = 528}};
-    tuning.gated = {.lanes = 128, .lanes_per_row = 4, .unroll = 4, .groups = 1056};
+    tuning.gemv = {
+        {.max_outputs = 6144, .max_inputs = 8192, .lanes = 256, .lanes_per_row = 16, .unroll = 8, .groups = 1056},
+        {.max_outputs = 6144, .lanes = 1024, .lanes_per_row = 16, .unroll = 6, .groups = 528},
+        {.max_outputs = 16384, .lanes = 512, .lanes_per_row = 8, .unroll = 7, .groups = 264},
+        {.lanes = 128, .lanes_per_row = 8, .rows = 2, .unroll = 4, .groups = 528}};
+    tuning.gated = {.lanes = 1024, .lanes_per_row = 4, .unroll = 4, .groups = 1056};
+    for (GemvTuning& gemv : tuning.gemv) gemv.lanes = std::min(gemv.lanes, device.capabilities.max_workgroup);
+    tuning.gated.lanes = std::min(tuning.gated.lanes, device.capabilities.max_workgroup);
     // Few rows: the weights' way from memory limits, so steps are deep. Many: the matrix units do, so warps are large.
     tuning.matmul = {
         {.max_rows = 8, .tile_rows = 8, .tile_cols = 128, .depth = 128, .warp_rows = 8, .warp_cols = 32},

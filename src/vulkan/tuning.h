@@ -10,9 +10,10 @@
 
 namespace tandem::vulkan {
 
-// Products of a matrix of up to `max_outputs` rows and one row.
+// Products of one row and a matrix of up to `max_outputs` x `max_inputs`.
 struct GemvTuning {
     uint32_t max_outputs = 0xffffffff;
+    uint32_t max_inputs = 0xffffffff;
     uint32_t lanes = 256;        // of a workgroup
     uint32_t lanes_per_row = 8;  // at least 4
     uint32_t rows = 1;           // of the matrix, that a group of lanes makes at once
@@ -55,11 +56,10 @@ struct AttentionTuning {
 };
 
 struct Tuning {
-    std::vector<GemvTuning> gemv = {{}};  // by max_outputs; the last takes any number
+    std::vector<GemvTuning> gemv = {{}};  // by max_outputs and max_inputs; the last takes any number
     GemvTuning gated;                     // of gate and up at once
-    // Bytes of the next matrix that are brought into the GPU's cache during each stage between two products, when a
-    // single row is run: such stages are all latency and leave the memory idle. 0: none.
-    uint32_t prefetch_bytes = 0;
+    uint32_t chained_rows =
+        0;  // of a decode step whose dispatches wait for each other by themselves, at most (Recorder::begin_chain)
     std::vector<MatmulTuning> matmul;  // by max_rows; the last takes any number
     std::vector<StreamTuning> stream;  // by max_rows; empty: the device cannot, and matmul does it
     AttentionTuning attention;

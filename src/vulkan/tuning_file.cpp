@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileLimitBytes = size_t{1} << 20;
 constexpr size_t kMostEntries = 16;  // of a list
+constexpr uint64_t kMostChainedRows = 1024;
 
 // What a value may be.
 struct Bounds {
@@ -30,6 +31,7 @@ struct Bounds {
 template <typename T, typename F>
 void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, GemvTuning> {
     value("max_outputs", t.max_outputs, {});
+    value("max_inputs", t.max_inputs, {});
     value("lanes", t.lanes, {.least = 32, .most = 1024, .power_of_two = true});
     value("lanes_per_row", t.lanes_per_row, {.least = 4, .most = 64, .power_of_two = true});
     value("rows", t.rows, {.most = 16, .power_of_two = true});
@@ -99,16 +101,24 @@ Status read(const Json& json, const char* section, T& tuning) {
     return Ok{};
 }
 
-// Entries for more and more rows or outputs, as `limit` has it.
+// What an entry is for, by which they are in order.
+auto limits(const GemvTuning& entry) {
+    return std::pair(entry.max_outputs, entry.max_inputs);
+}
 template <typename T>
-Status read_list(const Json& json, const char* section, uint32_t T::*limit, std::vector<T>& list) {
+auto limits(const T& entry) {
+    return entry.max_rows;
+}
+
+template <typename T>
+Status read_list(const Json& json, const char* section, std::vector<T>& list) {
     if (!json.is_array() || json.empty() || json.size() > kMostEntries)
         return fail("'{}' is no list of 1 to {} entries", section, kMostEntries);
     list.clear();
     for (const Json& entry : json) {
         T tuning;
         TRY(read(entry, section, tuning));
-        if (!list.empty() && tuning.*limit <= list.back().*limit)
+        if (!list.empty() && limits(tuning) <= limits(list.back()))
             return fail("'{}' is not in ascending order of its limits", section);
         list.push_back(tuning);
     }
@@ -169,7 +179,7 @@ std::string tuning_to_json(const Tuning& tuning, const DeviceInfo& device) {
     const Json json{{"device", device.name},
                     {"gemv", list_to_json(tuning.gemv)},
                     {"gated", to_json(tuning.gated)},
-                    {"prefetch_bytes", tuning.prefetch_bytes},
+                    {"chained_rows", tuning.chained_rows},
                     {"matmul", list_to_json(tuning.matmul)},
                     {"stream", list_to_json(tuning.stream)},
                     {"attention", to_json(tuning.attention)}};
@@ -180,18 +190,17 @@ Result<Tuning> tuning_from_json(const std::string& text, const DeviceInfo& devic
     const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) return fail("it is no JSON object");
     Tuning tuning = default_tuning(device);
-    if (json.contains("gemv")) TRY(read_list(json["gemv"], "gemv", &GemvTuning::max_outputs, tuning.gemv));
+    if (json.contains("gemv")) TRY(read_list(json["gemv"], "gemv", tuning.gemv));
     if (json.contains("gated")) TRY(read(json["gated"], "gated", tuning.gated));
-    if (json.contains("prefetch_bytes")) {
-        constexpr uint64_t kMost = uint64_t{1} << 30;
-        const Json& bytes = json["prefetch_bytes"];
-        if (!bytes.is_number_unsigned() || bytes.get<uint64_t>() > kMost)
-            return fail("prefetch_bytes is {}, expected a number up to {}", bytes.dump(), kMost);
-        tuning.prefetch_bytes = bytes.get<uint32_t>();
+    if (json.contains("chained_rows")) {
+        const Json& rows = json["chained_rows"];
+        if (!rows.is_number_unsigned() || rows.get<uint64_t>() > kMostChainedRows)
+            return fail("chained_rows is {}, expected a number up to {}", rows.dump(), kMostChainedRows);
+        tuning.chained_rows = rows.get<uint32_t>();
     }
-    if (json.contains("matmul")) TRY(read_list(json["matmul"], "matmul", &MatmulTuning::max_rows, tuning.matmul));
+    if (json.contains("matmul")) TRY(read_list(json["matmul"], "matmul", tuning.matmul));
     if (json.contains("stream") && json["stream"] != Json::array())
-        TRY(read_list(json["stream"], "stream", &StreamTuning::max_rows, tuning.stream));
+        TRY(read_list(json["stream"], "stream", tuning.stream));
     if (json.contains("attention")) TRY(read(json["attention"], "attention", tuning.attention));
     TRY(check(tuning, device));
     return tuning;

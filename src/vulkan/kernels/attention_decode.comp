@@ -11,6 +11,7 @@
 #include "functions.glsl"
 #include "step.glsl"
 #include "attention_out.glsl"
+#include "chain.glsl"
 
 layout(local_size_x_id = 1) in;
 layout(constant_id = 1) const uint LANES = 128;
@@ -31,8 +32,8 @@ layout(push_constant, scalar) uniform Params {
     uint64_t blocks;
     uint64_t cache_k;
     uint64_t cache_v;
-    uint64_t counters;  // u32 [slots][KV_HEADS], zero between dispatches
-    uint64_t tops;      // vec2 [slots][KV_HEADS][SPLITS][GROUP]: largest score and sum of weights
+    uint64_t counters;  // u32 [slots][KV_HEADS], zero between dispatches; after COUNTER_BYTES
+                        // vec2 [slots][KV_HEADS][SPLITS][GROUP]: largest score and sum of weights
     uint64_t parts;     // f32 [slots][KV_HEADS][SPLITS][GROUP][HEAD_DIM]: weighted sums of values
     uint64_t y;
     uint stride;
@@ -40,6 +41,7 @@ layout(push_constant, scalar) uniform Params {
     uint window;
     float scale;
     float softcap;
+    Chain chain;  // only where every sequence has a single row
 } p;
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Counters { uint at[]; };
@@ -56,6 +58,7 @@ const uint TEAM_TILE = (TILE + TEAMS - 1u) / TEAMS;  // values of a lane
 const uint AT_ONCE = LANES * GROUP <= 512u ? GROUP : LANES <= 256u ? 512u / LANES : 1u;  // heads, in `gathered`
 const uint MIN_SUBGROUP = 8u;
 const float NEVER = -3.0e38;
+const uint COUNTER_BYTES = 65536u;
 
 shared vec4 query[GROUP * QUADS];
 shared float scores[2][GROUP][TILE];
@@ -71,6 +74,7 @@ struct Share {
     uint splits;  // of the visible positions; those beyond have nothing to do
     uint begin;   // of this workgroup
     uint end;
+    uint last;  // position, that of the row
 };
 
 uint lane = gl_LocalInvocationID.x;
@@ -79,6 +83,7 @@ uint kv_head = gl_WorkGroupID.y;
 uint row_slot = gl_WorkGroupID.z;  // of what the splits leave for each other
 uint row;
 uint most_splits = SPLITS;
+uint64_t ready = 0ul;  // of await_chain
 uint team = lane / CHUNKS;
 uint chunk = lane % CHUNKS;  // of a value
 
@@ -94,7 +99,7 @@ vec4 high[GROUP];
 Share find_share() {
     Share share;
     share.sequence = uint(Ints(p.sequence_of_row).at[row]);
-    const uint last = uint(Ints(p.positions).at[row]);
+    const uint last = share.last = uint(Ints(p.positions).at[row]);
     share.first = p.window == 0u ? 0u : max(last + 1u, p.window) - p.window;
     const uint first_block = share.first / BLOCK_TOKENS;
     const uint blocks = last / BLOCK_TOKENS + 1u - first_block;
@@ -104,22 +109,38 @@ Share find_share() {
     return share;
 }
 
-uvec4 load_chunk(uint64_t base, Share share, uint position, uint i) {
+uvec4 load_chunk(uint64_t base, Share share, uint position, uint i, bool made) {
     const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
     // what lies past the ends may never have been written
     const uint at = clamp(position, share.first, share.end - 1u);
-    return cache_chunk(shape, base, cache_element(shape, share.sequence, at, kv_head) + 8u * i);
+    const uint element = cache_element(shape, share.sequence, at, kv_head) + 8u * i;
+    return made ? made_cache_chunk(shape, base + ready, element) : cache_chunk(shape, base, element);
 }
 
+// The last position is of this step, all others of earlier ones.
+bool has_last(Share share, uint tile) { return tile + TILE > share.last; }
+
 void load_keys(Share share, uint tile) {
-    [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
-        keys[i] = load_chunk(p.cache_k, share, tile + lane / 4u, 4u * i + lane % 4u);
+    if (has_last(share, tile)) {
+        [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
+            keys[i] = load_chunk(p.cache_k, share, tile + lane / 4u, 4u * i + lane % 4u, true);
+        }
+    } else {
+        [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
+            keys[i] = load_chunk(p.cache_k, share, tile + lane / 4u, 4u * i + lane % 4u, false);
+        }
     }
 }
 
 void load_values(Share share, uint tile) {
-    [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
-        values[i] = load_chunk(p.cache_v, share, tile + team * TEAM_TILE + i, chunk);
+    if (has_last(share, tile)) {
+        [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
+            values[i] = load_chunk(p.cache_v, share, tile + team * TEAM_TILE + i, chunk, true);
+        }
+    } else {
+        [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
+            values[i] = load_chunk(p.cache_v, share, tile + team * TEAM_TILE + i, chunk, false);
+        }
     }
 }
 
@@ -128,7 +149,7 @@ vec4 high_half(uvec4 halves) { return vec4(unpackHalf2x16(halves.z), unpackHalf2
 
 void load_query() {
     for (uint i = lane; i < GROUP * CHUNKS; i += LANES) {
-        const uvec4 halves = Uint4s(p.q).at[(row * HEADS + kv_head * GROUP) * CHUNKS + i];
+        const uvec4 halves = MadeUint4s(p.q + ready).at[(row * HEADS + kv_head * GROUP) * CHUNKS + i];
         query[2u * i] = p.scale * low_half(halves);
         query[2u * i + 1u] = p.scale * high_half(halves);
     }
@@ -184,8 +205,16 @@ void add_tile(uint slot) {
 }
 
 void attend(Share share) {
-    load_keys(share, share.begin);
-    load_values(share, share.begin);
+    const bool old = !has_last(share, share.begin);  // it is there before the wait
+    if (old) {
+        load_keys(share, share.begin);
+        load_values(share, share.begin);
+    }
+    ready = await_chain(p.chain);
+    if (!old) {
+        load_keys(share, share.begin);
+        load_values(share, share.begin);
+    }
     load_query();
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
         largest[g] = NEVER;
@@ -245,7 +274,7 @@ void gather(Share share) {
     }
     if (share.splits == 1u) return;
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
-        if (lane == g) Tops(p.tops).at[part * GROUP + g] = vec2(largest[g], sum_of_teams(g));
+        if (lane == g) Tops(p.counters + COUNTER_BYTES).at[part * GROUP + g] = vec2(largest[g], sum_of_teams(g));
     }
 }
 
@@ -266,7 +295,7 @@ bool finishes_last(Share share) {
 // Weighs what every split has found, in their order.
 void combine(Share share) {
     const uint base = (row_slot * KV_HEADS + kv_head) * SPLITS;
-    for (uint i = lane; i < share.splits * GROUP; i += LANES) split_tops[i] = Tops(p.tops).at[base * GROUP + i];
+    for (uint i = lane; i < share.splits * GROUP; i += LANES) split_tops[i] = Tops(p.counters + COUNTER_BYTES).at[base * GROUP + i];
     barrier();
     for (uint column = lane; column < GROUP * QUADS; column += LANES) {
         const uint g = column / QUADS;
@@ -298,6 +327,7 @@ void main() {
     if (!LISTED) {
         row = gl_WorkGroupID.z;
         if (row < StepHeader(p.step).rows) attend_row();  // a bucket has more rows than the step
+        count_in_chain(p.chain);
         return;
     }
     const uint rows = StepHeader(p.step).single_rows;

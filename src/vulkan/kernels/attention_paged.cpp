@@ -8,10 +8,10 @@ namespace tandem::vulkan {
 namespace {
 
 struct DecodeParams {
-    VkDeviceAddress q, step, positions, sequence_of_row, single_rows, blocks, cache_k, cache_v, counters, tops, parts,
-        y;
+    VkDeviceAddress q, step, positions, sequence_of_row, single_rows, blocks, cache_k, cache_v, counters, parts, y;
     uint32_t stride, rows, window;
     float scale, softcap;
+    Chain chain = {};
 };
 
 struct PrefillParams {
@@ -23,7 +23,7 @@ struct PrefillParams {
 constexpr int kMaxHeadDim = 256;  // what shared memory and registers have room for
 constexpr int kMaxGroup = 8;
 constexpr uint32_t kMaxSplits = 32;
-constexpr uint64_t kCounterBytes = 65536;
+constexpr uint64_t kCounterBytes = 65536;    // as attention_decode.comp has it
 constexpr uint32_t kFragment = 16;           // rows, columns and depth of a matrix that a subgroup multiplies
 constexpr uint32_t kPreferredWarp = 32;      // lanes
 constexpr uint32_t kSingleRowSlots = 64;     // rows that are made at once where they are listed; more take turns
@@ -45,13 +45,13 @@ Split split_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t 
 // What the splits of a row leave for the last of them. The counters come first and take the same place whatever the
 // rows, so that steps of different sizes may share the memory: they have to be zero, the rest may be anything.
 struct Scratch {
-    uint64_t tops, parts, size_bytes;
+    uint64_t parts, size_bytes;
 };
 
 Scratch scratch_of(const op::Attention& op, uint64_t slots_and_splits) {
     const uint64_t heads = slots_and_splits * static_cast<uint64_t>(op.heads);
     const uint64_t parts = (kCounterBytes + heads * 2 * sizeof(float) + 15) / 16 * 16;
-    return {kCounterBytes, parts, parts + heads * static_cast<uint64_t>(op.head_dim) * sizeof(float)};
+    return {parts, parts + heads * static_cast<uint64_t>(op.head_dim) * sizeof(float)};
 }
 
 // The rows and positions that a workgroup has in shared memory.
@@ -131,13 +131,13 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Atte
                       .constants = {cache_type(call.cache), tuning.lanes, shape.kv_heads, heads / shape.kv_heads,
                                     shape.head_dim, shape.block_tokens, split.splits,
                                     static_cast<uint32_t>(call.format), listed ? 1U : 0U}},
-         .push =
-             DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
-                          call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address, call.scratch,
-                          call.scratch + scratch.tops, call.scratch + scratch.parts, call.y, shape.stride, call.rows,
-                          static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
+         .push = DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
+                              call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address,
+                              call.scratch, call.scratch + scratch.parts, call.y, shape.stride, call.rows,
+                              static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
          .reads = access.reads,
          .writes = listed ? std::vector<Access>{} : access.writes,
+         .chains = call.one_row_each,
          .groups = {split.splits, shape.kv_heads, split.slots}});
 }
 

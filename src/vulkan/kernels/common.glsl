@@ -18,3 +18,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer IntsOut { in
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Uints { uint at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Uint2s { uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Uint4s { uvec4 at[]; };
+
+// What other dispatches of the same step make (kernels/chain.glsl): neither constant nor in a cache of a core.
+layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer MadeFloat2s { vec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer MadeFloat4s { vec4 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 2) coherent buffer MadeShorts { uint16_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer MadeUint2s { uvec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer MadeUint4s { uvec4 at[]; };

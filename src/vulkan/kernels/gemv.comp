@@ -15,6 +15,7 @@ layout(constant_id = 9) const bool TILED = false;
 #include "activations.glsl"
 #include "functions.glsl"
 #include "dot.glsl"
+#include "chain.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 256u;
@@ -33,6 +34,7 @@ layout(push_constant, scalar) uniform Params {
     uint64_t bias;  // 0: none
     uint64_t y;
     uint outputs;   // with GLU: of y, so half of the matrix's rows
+    Chain chain;
 } p;
 
 const uint GROUPS = LANES / LANES_PER_ROW;
@@ -48,17 +50,19 @@ shared vec2 staged_scale[STAGED ? BLOCKS : 1u];
 shared float partial[PARTS > 1u ? LANES / NEIGHBOURS * SUMS : 1u];
 shared float made[GLU ? TILE : 1u];
 
+uint64_t x_at;
+
 uvec4 load_x(uint half_, uint block) {
-    return STAGED ? staged_x[half_ * BLOCKS + block] : Uint4s(p.x).at[half_ * BLOCKS + block];
+    return STAGED ? staged_x[half_ * BLOCKS + block] : MadeUint4s(x_at).at[half_ * BLOCKS + block];
 }
 vec2 load_scale(uint block) {
-    return STAGED ? staged_scale[block] : Float2s(p.x + uint64_t(BLOCKS) * 32u).at[block];
+    return STAGED ? staged_scale[block] : MadeFloat2s(x_at + uint64_t(BLOCKS) * 32u).at[block];
 }
 
 void stage() {
-    for (uint i = gl_LocalInvocationID.x; i < 2u * BLOCKS; i += LANES) staged_x[i] = Uint4s(p.x).at[i];
+    for (uint i = gl_LocalInvocationID.x; i < 2u * BLOCKS; i += LANES) staged_x[i] = MadeUint4s(x_at).at[i];
     for (uint i = gl_LocalInvocationID.x; i < BLOCKS; i += LANES) {
-        staged_scale[i] = Float2s(p.x + uint64_t(BLOCKS) * 32u).at[i];
+        staged_scale[i] = MadeFloat2s(x_at + uint64_t(BLOCKS) * 32u).at[i];
     }
     barrier();
 }
@@ -99,28 +103,30 @@ uint matrix_row(uint tile, uint i) {
     return GLU && i % 2u == 1u ? p.outputs + output_ : output_;
 }
 
-void add_blocks(uint tile, inout float sum[SUMS]) {
-    const uint lane = lane_of_row();
+// The blocks at hand: of a tile's rows, from block `begin` on.
+RawBlock raw[UNROLL][SUMS];
+
+void load_blocks(uint tile, uint begin) {
     uint row[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; ++i) row[i] = matrix_row(tile, i);
-    for (uint begin = 0u; begin < BLOCKS; begin += LANES_PER_ROW * UNROLL) {
-        RawBlock raw[UNROLL][SUMS];
-        [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
-            const uint block = begin + u * LANES_PER_ROW + lane;
-            if (EXACT || block < BLOCKS) {
-                [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-                    raw[u][i] = load_raw(p.weight, place_of(row[i], block, BLOCKS), row[i] * BLOCKS + block);
-                }
+    [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
+        const uint block = begin + u * LANES_PER_ROW + lane_of_row();
+        if (EXACT || block < BLOCKS) {
+            [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
+                raw[u][i] = load_raw(p.weight, place_of(row[i], block, BLOCKS), row[i] * BLOCKS + block);
             }
         }
-        [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
-            const uint block = begin + u * LANES_PER_ROW + lane;
-            if (EXACT || block < BLOCKS) {
-                const uvec4 low = load_x(0u, block), high = load_x(1u, block);
-                const vec2 scale_sums = load_scale(block);
-                [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-                    sum[i] += block_product(decode_block(raw[u][i], block), low, high, scale_sums);
-                }
+    }
+}
+
+void add_blocks(uint begin, inout float sum[SUMS]) {
+    [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
+        const uint block = begin + u * LANES_PER_ROW + lane_of_row();
+        if (EXACT || block < BLOCKS) {
+            const uvec4 low = load_x(0u, block), high = load_x(1u, block);
+            const vec2 scale_sums = load_scale(block);
+            [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
+                sum[i] += block_product(decode_block(raw[u][i], block), low, high, scale_sums);
             }
         }
     }
@@ -169,12 +175,20 @@ void store_glu(uint tile, float sum[SUMS]) {
 }
 
 void main() {
-    if (STAGED) stage();
     const uint tiles = (p.outputs + TILE - 1u) / TILE;
+    load_blocks(gl_WorkGroupID.x, 0u);
+    x_at = p.x + await_chain(p.chain);
+    if (STAGED) stage();
     for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {
         float sum[SUMS];
         [[unroll]] for (uint i = 0u; i < SUMS; ++i) sum[i] = 0.0;
-        add_blocks(tile, sum);
+        for (uint begin = 0u; begin < BLOCKS; begin += LANES_PER_ROW * UNROLL) {
+            add_blocks(begin, sum);
+            // the next ones are under way while the sums of the lanes are added up
+            const bool more = begin + LANES_PER_ROW * UNROLL < BLOCKS;
+            const uint next = more ? tile : tile + gl_NumWorkGroups.x;
+            if (next < tiles) load_blocks(next, more ? begin + LANES_PER_ROW * UNROLL : 0u);
+        }
         add_lanes(sum);
         if (GLU) {
             store_glu(tile, sum);
@@ -185,4 +199,5 @@ void main() {
             }
         }
     }
+    count_in_chain(p.chain);
 }

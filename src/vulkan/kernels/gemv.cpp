@@ -12,6 +12,7 @@ struct Params {
     PlaneAddresses weight;
     VkDeviceAddress x, bias, y;
     uint32_t outputs;
+    Chain chain = {};
 };
 
 constexpr uint32_t kSharedReserve = 4096;  // for what is in shared memory beside x
@@ -29,8 +30,12 @@ uint32_t unroll_for(uint32_t blocks, uint32_t per_row, uint32_t allowed) {
 
 }  // namespace
 
-const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated) {
-    return gated ? tuning.gated : entry_for(tuning.gemv, &GemvTuning::max_outputs, outputs);
+const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, uint32_t inputs, bool gated) {
+    if (gated) return tuning.gated;
+    const auto found = std::find_if(tuning.gemv.begin(), tuning.gemv.end(), [&](const GemvTuning& each) {
+        return outputs <= each.max_outputs && inputs <= each.max_inputs;
+    });
+    return found == tuning.gemv.end() ? tuning.gemv.back() : *found;
 }
 
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {
@@ -52,6 +57,7 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
          .push = Params{call.weight.planes, call.x.begin, call.bias, call.y.begin, call.outputs},
          .reads = {call.x},
          .writes = {call.y},
+         .chains = true,
          .groups = {groups, 1, 1}});
 }
 

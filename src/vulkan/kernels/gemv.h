@@ -22,7 +22,7 @@ struct GemvCall {
 };
 
 // What the tuning has for a matrix of so many rows.
-const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, bool gated);
+const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, uint32_t inputs, bool gated);
 
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call);
 

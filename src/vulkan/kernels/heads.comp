@@ -7,6 +7,7 @@
 #include "common.glsl"
 #include "rope.glsl"
 #include "step.glsl"
+#include "chain.glsl"
 
 layout(local_size_x_id = 1) in;
 layout(constant_id = 2) const uint HEADS = 1;
@@ -35,6 +36,7 @@ layout(push_constant, scalar) uniform Params {
     uint rows;
     float eps;
     float magnitude;
+    Chain chain;
 } p;
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) writeonly buffer HalfQuads { uvec2 at[]; };
@@ -46,17 +48,18 @@ const uint TURNED = INTERLEAVED ? 1u : PAIRS;  // from an element to the other o
 shared float squares[64];
 shared float normed[HEAD_DIM];
 
-vec4 load_head(uint row, uint head, uint quad) {
+// `ready`: of await_chain
+vec4 load_head(uint64_t ready, uint row, uint head, uint quad) {
     vec4 x = vec4(0.0);
     if (V_SPLITS != 0u && head >= HEADS + KV_HEADS) {
         [[unroll]] for (uint s = 0u; s < V_SPLITS; ++s) {
-            x += Float4s(p.v).at[((s * p.rows + row) * KV_HEADS + head - HEADS - KV_HEADS) * QUADS + quad];
+            x += MadeFloat4s(p.v + ready).at[((s * p.rows + row) * KV_HEADS + head - HEADS - KV_HEADS) * QUADS + quad];
         }
         return x;
     }
     const uint heads = HEADS + (V_SPLITS == 0u ? 2u : 1u) * KV_HEADS;
     [[unroll]] for (uint s = 0u; s < SPLITS; ++s) {
-        x += Float4s(p.qkv).at[((s * p.rows + row) * heads + head) * QUADS + quad];
+        x += MadeFloat4s(p.qkv + ready).at[((s * p.rows + row) * heads + head) * QUADS + quad];
     }
     return x;
 }
@@ -90,9 +93,7 @@ void put_q8(uint64_t base, CacheShape shape, uint element, vec4 x) {
     if (element % 32u == 0u) HalvesOut(base).at[q8_scale(shape, element)] = float16_t(scale);
 }
 
-void main() {
-    const uint row = gl_WorkGroupID.y;
-    if (row >= StepHeader(p.step).rows) return;  // a bucket has more rows than the step
+void run_head(uint row) {
     const uint head = gl_WorkGroupID.x;
     const uint quad = gl_LocalInvocationID.x;
     const bool inside = quad < QUADS;  // the lanes are rounded up to whole subgroups
@@ -100,9 +101,18 @@ void main() {
     const uint64_t norm = is_value ? 0ul : head < HEADS ? p.q_norm : p.k_norm;
     const int position = Ints(p.positions).at[row];
 
-    vec4 x = inside ? load_head(row, head, quad) : vec4(0.0);
+    const vec4 weight = inside && norm != 0ul ? Float4s(norm).at[quad] : vec4(0.0);
+    vec2 turn[4];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        const uint element = 4u * quad + i;
+        if (!is_value && element < 2u * PAIRS) {
+            turn[i] = p.magnitude * cos_sin(position, Turns(p.turns).at[pair_of(element)]);
+        }
+    }
+    const uint64_t ready = await_chain(p.chain);
+
+    vec4 x = inside ? load_head(ready, row, head, quad) : vec4(0.0);
     if (norm != 0ul) {
-        const vec4 weight = inside ? Float4s(norm).at[quad] : vec4(0.0);
         x *= weight * inversesqrt(sum_of_squares(x) / float(HEAD_DIM) + p.eps);
     }
     if (PAIRS != 0u && !is_value) {
@@ -113,10 +123,9 @@ void main() {
         [[unroll]] for (uint i = 0u; i < 4u; ++i) {
             const uint element = 4u * quad + i;
             if (element < 2u * PAIRS) {
-                const vec2 turn = p.magnitude * cos_sin(position, Turns(p.turns).at[pair_of(element)]);
                 const bool first = is_first(element);
                 const float other = normed[first ? element + TURNED : element - TURNED];
-                x[i] = x[i] * turn.x + (first ? -other : other) * turn.y;
+                x[i] = x[i] * turn[i].x + (first ? -other : other) * turn[i].y;
             }
         }
     }
@@ -134,4 +143,10 @@ void main() {
     } else {
         put(to, element + 4u * quad, x);
     }
+}
+
+void main() {
+    const uint row = gl_WorkGroupID.y;
+    if (row < StepHeader(p.step).rows) run_head(row);  // a bucket has more rows than the step
+    count_in_chain(p.chain);
 }

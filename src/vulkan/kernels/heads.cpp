@@ -10,6 +10,7 @@ struct Params {
     VkDeviceAddress qkv, v, q_norm, k_norm, turns, step, positions, sequence_of_row, blocks, cache_k, cache_v, q;
     uint32_t stride, rows;
     float eps, magnitude;
+    Chain chain = {};
 };
 
 }  // namespace
@@ -39,6 +40,7 @@ Status record_heads(Recorder& recorder, const Capabilities& capabilities, const 
          .reads = {{call.qkv, call.splits * together * row_bytes * sizeof(float)},
                    {call.v, call.v_splits * shape.kv_heads * row_bytes * sizeof(float)}},
          .writes = {{call.q, call.heads * row_bytes * sizeof(uint16_t)}, whole(layer.keys), whole(layer.values)},
+         .chains = true,
          .groups = {heads, call.rows, 1}});
 }
 

@@ -7,6 +7,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "common.glsl"
 #include "activations.glsl"
+#include "chain.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 256u;
@@ -28,6 +29,7 @@ layout(push_constant, scalar) uniform Params {
     uint splits;
     float post_eps;
     float eps;
+    Chain chain;
 } p;
 
 shared float partial[LANES / 4u];  // a subgroup has at least four lanes
@@ -52,7 +54,7 @@ float largest_over_lanes(float value) {
     return largest;
 }
 
-void main() {
+void run_row() {
     const uint row = gl_WorkGroupID.x;
     const uint lane = gl_LocalInvocationID.x;
     const uint quads = p.cols / 4u;
@@ -63,16 +65,20 @@ void main() {
     // All loads are under way before the first sum waits for them.
     [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
         const uint quad = min(i * LANES + lane, quads - 1u);
-        x[i] = Float4s(p.x).at[row * quads + quad];
-        if (ADDS) delta[i] = Float4s(p.delta).at[row * quads + quad];
         if (POST) post_weight[i] = Float4s(p.post_weight).at[quad];
         if (NORM) weight[i] = Float4s(p.weight).at[quad];
+    }
+    const uint64_t ready = await_chain(p.chain);
+    [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
+        const uint quad = min(i * LANES + lane, quads - 1u);
+        x[i] = MadeFloat4s(p.x + ready).at[row * quads + quad];
+        if (ADDS) delta[i] = MadeFloat4s(p.delta + ready).at[row * quads + quad];
     }
     if (ADDS) {
         for (uint split = 1u; split < p.splits; ++split) {
             [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
                 const uint quad = min(i * LANES + lane, quads - 1u);
-                delta[i] += Float4s(p.delta).at[(split * p.rows + row) * quads + quad];
+                delta[i] += MadeFloat4s(p.delta + ready).at[(split * p.rows + row) * quads + quad];
             }
         }
         if (POST) {
@@ -125,4 +131,9 @@ void main() {
             }
         }
     }
+}
+
+void main() {
+    run_row();
+    count_in_chain(p.chain);
 }

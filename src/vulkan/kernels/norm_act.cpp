@@ -12,6 +12,7 @@ struct Params {
     VkDeviceAddress x, delta, post_weight, sum, weight, y;
     uint32_t rows, cols, splits;
     float post_eps, eps;
+    Chain chain = {};
 };
 
 constexpr uint32_t kNoFormat = 4;  // of norm_act.comp
@@ -66,6 +67,7 @@ Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const No
                          .push = params,
                          .reads = std::move(reads),
                          .writes = std::move(writes),
+                         .chains = true,
                          .groups = {call.rows, 1, 1}});
 }
 

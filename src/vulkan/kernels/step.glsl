@@ -68,6 +68,12 @@ uvec4 cache_chunk(CacheShape shape, uint64_t base, uint element) {
     if (CACHE_TYPE == CACHE_F16) return Uint4s(base).at[element / 8u];
     return uvec4(Uint2s(base).at[q8_byte(shape, element) / 8u], uint(Shorts(base).at[q8_scale(shape, element)]), 0u);
 }
+// The same of what this step has written.
+uvec4 made_cache_chunk(CacheShape shape, uint64_t base, uint element) {
+    if (CACHE_TYPE == CACHE_F16) return MadeUint4s(base).at[element / 8u];
+    return uvec4(MadeUint2s(base).at[q8_byte(shape, element) / 8u], uint(MadeShorts(base).at[q8_scale(shape, element)]),
+                 0u);
+}
 vec4 chunk_low(uvec4 chunk) {
     return CACHE_TYPE == CACHE_F16 ? vec4(unpackHalf2x16(chunk.x), unpackHalf2x16(chunk.y))
                                    : unpackHalf2x16(chunk.z).x * q8_unpack(chunk.x);

@@ -22,10 +22,13 @@ layout(constant_id = 6) const uint ROW_WARPS = 1u;  // of the workgroup's, side 
 layout(constant_id = 7) const uint GLU = 0u;        // 0: none, else 1 + the enum op::Activation
 layout(constant_id = 8) const uint DEPTH_WARPS = 1u;  // that share the inputs of the same outputs
 layout(constant_id = 9) const bool TILED = false;
+layout(constant_id = 10) const bool CHAINED = false;
 const uint WARPS = INVOCATIONS / 32u;
 
 #include "lane_matrix.glsl"
 #include "weights.glsl"
+#define CHAIN_ACQUIRES
+#include "chain.glsl"
 
 layout(push_constant, scalar) uniform Params {
     Weight weight;
@@ -38,6 +41,7 @@ layout(push_constant, scalar) uniform Params {
     uint rows;
     uint windows;  // of 128 inputs, of a split
     uint pair_base;  // PAIR_BASE
+    Chain chain;
 } p;
 
 uint pair_base;  // in a register of each lane, not a constant
@@ -50,6 +54,7 @@ const uint COL_WARPS = WARPS / (ROW_WARPS * DEPTH_WARPS);
 const uint LANE_SUMS = COL_TILES * ROW_TILES * ELEMENTS;
 
 const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
+const bool X_FIRST = ROWS == 16u && ROW_TILES == 1u;  // registers have room for all activations of a window
 
 // What warps that share their outputs leave for the first of them.
 shared float left[DEPTH_WARPS == 1u ? 1u : (DEPTH_WARPS - 1u) * COL_WARPS * ROW_WARPS * LANE_SUMS * LANES];
@@ -86,6 +91,36 @@ void put(uint split, uint row, uint result, float value, float up) {
     FloatsOut(p.y).at[(split * p.rows + row) * results + result] = value;
 }
 
+// A window of one tile of 16 rows: first all its activations, then the weights tile by tile, whose loads for the next window
+// follow at once.
+void multiply_window(uint64_t x_at, uint window, bool beyond, uint end_window, inout RawBlock raw[COL_TILES][2],
+                     inout SumMatrix sums[COL_TILES][ROW_TILES]) {
+    const uint t = LANE % 4u, next = min(window + DEPTH_WARPS, end_window - 1u);
+    uvec4 halves[8];
+    [[unroll]] for (uint s = 0u; s < 8u; ++s) {
+        halves[s] = beyond ? uvec4(0u) : Uint4s(x_at + window * (8u * STEP_BYTES)).at[s * LANES];
+    }
+    UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
+        uvec4 values[2][4];
+        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+            decode_f16(raw[c][h], 4u * window + t, values[h]);
+            raw[c][h] = load_raw(p.weight, place_at[c][h] + (TILED ? 64u : 4u) * next, block_at[c][h] + 4u * next);
+        }
+        UNROLL for (uint s = 0u; s < 8u; ++s) {
+            ActivationMatrix x;
+            PUT_PAIR(x, 0u, halves[s].x);
+            PUT_PAIR(x, 2u, halves[s].y);
+            PUT_PAIR(x, 4u, halves[s].z);
+            PUT_PAIR(x, 6u, halves[s].w);
+            WeightMatrix weights;
+            [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+                PUT_PAIR(weights, 2u * i, values[i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
+            }
+            MULTIPLY_ADD(sums[c][0], weights, x);
+        }
+    }
+}
+
 void main() {
     const uint split = gl_WorkGroupID.z;
     const uint lane = LANE, g = lane / 4u, t = lane % 4u;
@@ -114,10 +149,15 @@ void main() {
     }
     RawBlock raw[COL_TILES][2];
     load_window(min(first_window + depth, end_window - 1u), raw);
+    if (CHAINED) await_chain(p.chain);
     [[dont_unroll]] for (uint turn = first_window; turn < end_window; turn += DEPTH_WARPS) {
         const bool beyond = DEPTH_WARPS > 1u && turn + depth >= end_window;  // in the last turn
         if (beyond && !WARPS_IN_STEP) break;
         const uint window = min(turn + depth, end_window - 1u);
+        if (X_FIRST) {
+            multiply_window(x_at[0], window, beyond, end_window, raw, sums);
+            continue;
+        }
         uvec4 values[COL_TILES][2][4];
         [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
             [[unroll]] for (uint h = 0u; h < 2u; ++h) {
@@ -181,4 +221,5 @@ void main() {
             }
         }
     }
+    if (CHAINED) count_in_chain(p.chain);
 }

@@ -14,6 +14,7 @@ struct Params {
     PlaneAddresses weight;
     VkDeviceAddress x, scales, bias, y;
     uint32_t inputs, outputs, rows, windows, pair_base;
+    Chain chain = {};
 };
 
 constexpr uint32_t kWarpLanes = 32;
@@ -65,12 +66,13 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
                           find_kernel(fmt::format("stream.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
                       .constants = {t.warps * kWarpLanes, kMatrixOutputs, tile_rows(call.rows), 16, t.col_tiles,
                                     t.row_tiles, t.row_warps, call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0,
-                                    t.depth_warps, call.weight.tiled ? 1U : 0U},
+                                    t.depth_warps, call.weight.tiled ? 1U : 0U, recorder.chains() ? 1U : 0U},
                       .subgroup = matrix ? kWarpLanes : 0},
          .push = Params{call.weight.planes, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y,
                         call.inputs, call.outputs, call.rows, split_windows(t, call), kPairBase},
          .reads = {{call.x, x_bytes}},
          .writes = {{call.y, splits * call.rows * results * sizeof(float)}},
+         .chains = true,
          .groups = {grid.row_groups, grid.col_groups, splits}});
 }
 

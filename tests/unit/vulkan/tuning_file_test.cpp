@@ -33,7 +33,7 @@ TEST(TuningFile, IsReadAsItWasWritten) {
     tuning.gemv.front().rows = 2;
     tuning.gemv.front().staged = 0;
     tuning.stream.front().warps = 8;
-    tuning.prefetch_bytes = 4096;
+    tuning.chained_rows = 4;
     tuning.matmul.front().depth = 64;
     tuning.attention.tile_rows = 128;
     const std::string text = tuning_to_json(tuning, device);
@@ -71,7 +71,7 @@ TEST(TuningFile, RefusesWhatKernelsCannotTake) {
                                             "warp_cols": 32}]})"),
                 HasSubstr("shared memory"));
     EXPECT_THAT(why_refused(R"({"attention": {"tile_rows": 17}})"), HasSubstr("attention.tile_rows"));
-    EXPECT_THAT(why_refused(R"({"prefetch_bytes": 99999999999})"), HasSubstr("prefetch_bytes"));
+    EXPECT_THAT(why_refused(R"({"chained_rows": -2})"), HasSubstr("chained_rows"));
 }
 
 TEST(TuningFile, IsFoundByTheNameOfTheDevice) {
