@@ -28,6 +28,12 @@ double seconds_since(TimePoint begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// What was read and written counts when it is, not when the answer ends: who looks every second sees it grow.
+void count_prompt(EngineStats& stats, const Answer& answer) {
+    stats.prompt_tokens += static_cast<uint64_t>(answer.usage.prompt_tokens);
+    stats.cached_tokens += static_cast<uint64_t>(answer.usage.cached_tokens);
+}
+
 // Of the largest pool, when the weights are there.
 uint64_t free_bytes(const device::Backend& backend, const graph::Program& program) {
     uint64_t most = 0;
@@ -364,6 +370,7 @@ size_t Engine::deliver(const Share& share, size_t output, TimePoint now) {
         return outputs;
     }
     const size_t first = output + outputs - 1 - drafts - answer.other_choices.size();
+    if (answer.choice == 0 && answer.generated == 0) count_prompt(stats_, answer);
     begin_choices(answer, first + 1, now);
 
     const auto steps = static_cast<size_t>(batch_.steps);
@@ -404,7 +411,9 @@ void Engine::begin_choices(Answer& answer, size_t output, TimePoint now) {
 bool Engine::take(Answer& answer, TokenId token, size_t output, TimePoint now) {
     std::optional<TokenLogprobs> logprobs;
     if (answer.wants_logits()) logprobs = log_probabilities(runner_->logits(output), token, *answer.request->logprobs);
+    const int generated_before = answer.generated;
     const std::optional<FinishReason> reason = answer.take(token, std::move(logprobs), now);
+    stats_.generated_tokens += static_cast<uint64_t>(answer.generated - generated_before);
     if (reason == FinishReason::error) {
         end(answer, *reason, now, "no token that the grammar allows can be drawn: look at the logit bias");
     } else if (reason) {
@@ -452,7 +461,9 @@ Status Engine::run_embedding() {
         answer.begin_pooling();
         for (size_t i = 0; i < outputs; ++i) answer.pool(runner_->hidden(output++));
         scheduler_.advance(answer, share.rows);
-        if (answer.pending() == 0) end(answer, FinishReason::stop, now);
+        if (answer.pending() > 0) continue;
+        count_prompt(stats_, answer);
+        end(answer, FinishReason::stop, now);
     }
     return Ok{};
 }
@@ -487,11 +498,6 @@ void Engine::fail_running(const Error& error) {
 }
 
 void Engine::count(const Answer& answer) {
-    if (answer.choice == 0) {
-        stats_.prompt_tokens += static_cast<uint64_t>(answer.usage.prompt_tokens);
-        stats_.cached_tokens += static_cast<uint64_t>(answer.usage.cached_tokens);
-    }
-    stats_.generated_tokens += static_cast<uint64_t>(answer.generated);
     stats_.drafted_tokens += static_cast<uint64_t>(answer.usage.drafted_tokens);
     stats_.accepted_tokens += static_cast<uint64_t>(answer.usage.accepted_tokens);
     stats_.preemptions += static_cast<uint64_t>(answer.preemptions);

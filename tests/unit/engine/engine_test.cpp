@@ -106,6 +106,18 @@ TEST_F(EngineTest, WhoLosesItsBlocksGetsTheSameText) {
     EXPECT_EQ(engine->audit(), "");
 }
 
+TEST_F(EngineTest, TokensCountWhenTheyCome) {
+    const auto engine = open();
+    const Request request = ask(kPrompts[0], 20);
+    const Ticket id = submit(*engine, request);
+    while (heard(id).tokens.size() < 5) ASSERT_TRUE(engine->step());
+    EXPECT_EQ(engine->stats().prompt_tokens, request.prompt.size());
+    EXPECT_EQ(engine->stats().generated_tokens, heard(id).tokens.size());
+    engine->run_until_idle();
+    EXPECT_EQ(engine->stats().prompt_tokens, request.prompt.size());
+    EXPECT_EQ(engine->stats().generated_tokens, heard(id).tokens.size());
+}
+
 TEST_F(EngineTest, CancelEndsAnAnswerAtAnyMoment) {
     const auto engine = open();
     const Ticket waiting = submit(*engine, ask(kPrompts[0], 50));
