@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop tales lint check-format tidy format clean help
+.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop clients web-test tales lint check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -14,7 +14,7 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 
 CTEST := ctest --parallel $(JOBS) --output-on-failure --no-tests=error
-CPP_FILES = $(shell find src tests bench -name '*.h' -o -name '*.cpp')
+CPP_FILES = $(shell find src tests bench -name node_modules -prune -o '(' -name '*.h' -o -name '*.cpp' ')' -print)
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -57,8 +57,14 @@ soak: build-all ## Random requests for SOAK_SECONDS (600) on the CPU and on Vulk
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
 	tests/interop/run.sh
 
+clients: build ## Run the npm clients of OpenAI, Ollama and Anthropic against the server (needs npm and Node 20)
+	tests/clients/run.sh
+
+web-test: build ## Try the page in Chromium (needs npm and Node 20); pictures land in build/web_tests
+	tests/web/run.sh
+
 lint: packages-test check-format tidy ## Formatting, clang-tidy, shellcheck and the include directions
-	shellcheck tools/*.sh tests/*/*.sh web/build.sh .ci/run
+	shellcheck tools/*.sh tests/*/*.sh web/*.sh .ci/run
 	python3 -B tests/tree/check.py
 
 check-format:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of tools/packages.txt that are missing: bootstrap.sh build|test.
+# Installs the Debian packages of tools/packages.txt that are missing: bootstrap.sh build|test|web.
 set -euo pipefail
 
-stage=${1:?usage: tools/bootstrap.sh build|test}
+stage=${1:?usage: tools/bootstrap.sh build|test|web}
 list=$(dirname "$0")/packages.txt
 
 # Every stage needs the packages of "build" too.

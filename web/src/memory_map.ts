@@ -45,18 +45,13 @@ export function memoryMap(live: Live): HTMLElement[] {
   const kinds = new Map(live.devices.map((device) => [device.name, device.kind]));
   return Array.from(models, ([model, entries]) => {
     const layers = [...new Set(entries.map((entry) => String(entry.layer)))].sort((a, b) => rankOf(a) - rankOf(b));
-    const highest = Math.max(1, ...bytesByLayer(entries).values());
+    // The cache may be many times a layer: it is cut off at the top, its size is in the words.
+    const highest = Math.max(1, ...bytesByLayer(entries.filter(({ layer }) => layer !== "cache")).values());
     const pools = Map.groupBy(entries, (entry) => `${entry.device} · ${entry.pool}`);
     const rows = Array.from(pools, ([name, held]) =>
       poolRow({ name, kind: kinds.get(held[0]!.device) ?? "cpu", held, layers, highest }),
     );
-    return h(
-      "div",
-      { class: "map" },
-      h("h3", {}, model),
-      ...rows,
-      h("div", { class: "map-axis", "aria-hidden": "true" }, ...axis(layers)),
-    );
+    return h("div", { class: "map" }, h("h3", {}, model), ...rows);
   });
 }
 
@@ -71,7 +66,7 @@ function poolRow(row: { name: string; kind: string; held: Entry[]; layers: strin
   const total = [...bytes.values()].reduce((sum, value) => sum + value, 0);
   const bars = row.layers.map((layer, i) => {
     const held = bytes.get(layer) ?? 0;
-    const height = held === 0 ? 0 : Math.max(3, (held / row.highest) * HEIGHT);
+    const height = held === 0 ? 0 : Math.min(HEIGHT, Math.max(3, (held / row.highest) * HEIGHT));
     const title = svg("title", {}, `${layer}: ${formatBytes(held)}`);
     return svg(
       "rect",
@@ -104,10 +99,4 @@ function poolRow(row: { name: string; kind: string; held: Entry[]; layers: strin
     picture,
     h("div", { class: "map-words" }, words),
   );
-}
-
-function axis(layers: string[]): HTMLElement[] {
-  const first = layers[0] ?? "";
-  const last = layers.at(-1) ?? "";
-  return [h("span", {}, first), h("span", {}, last)];
 }

@@ -22,6 +22,8 @@ class MessageView {
   #body = h("div", { class: "message-body" });
   #foot = h("footer", { class: "message-foot" });
   #markdown = new MarkdownView();
+  #tail = h("div");
+  #alone = false;
   #reasoning: { details: HTMLDetailsElement; text: HTMLElement } | null = null;
 
   constructor(
@@ -50,31 +52,29 @@ class MessageView {
     this.#foot.replaceChildren(...(running ? [] : this.#tools(conversation)));
   }
 
+  // Elements stay where they are while the answer grows, and selections in them too.
   #drawAnswer(running: boolean): void {
     const { message } = this;
+    if (!this.#body.hasChildNodes()) this.#body.append(this.#markdown.element, this.#tail);
     if (message.reasoning) this.#drawReasoning(message.reasoning, running && !message.text);
     this.#markdown.update(message.text, !running);
     const waits = running && !message.text && !message.reasoning;
-    this.#body.replaceChildren(
-      ...(this.#reasoning ? [this.#reasoning.details] : []),
-      this.#markdown.element,
-      ...(waits
-        ? [h("div", { class: "waiting", role: "img", "aria-label": "Waiting for the answer" }, h("i"), h("i"), h("i"))]
-        : []),
-      ...this.#ending(running),
-    );
+    this.#tail.replaceChildren(...(waits ? [waitingDots()] : this.#ending(running)));
   }
 
-  #drawReasoning(text: string, open: boolean): void {
+  // Open while there is nothing else to read, unless the reader has closed it.
+  #drawReasoning(text: string, alone: boolean): void {
     if (!this.#reasoning) {
       const body = h("div", { class: "reasoning-text" });
-      this.#reasoning = {
-        details: h("details", { class: "reasoning" }, h("summary", {}, "Thinking"), body),
-        text: body,
-      };
-      this.#reasoning.details.open = open;
+      const details = h("details", { class: "reasoning" }, h("summary", {}, "Thinking"), body);
+      details.open = alone;
+      this.#reasoning = { details, text: body };
+      this.#body.prepend(details);
+    } else if (this.#alone && !alone) {
+      this.#reasoning.details.open = false;
     }
-    this.#reasoning.text.textContent = text;
+    this.#alone = alone;
+    if (this.#reasoning.text.textContent !== text) this.#reasoning.text.textContent = text;
   }
 
   #ending(running: boolean): HTMLElement[] {
@@ -161,6 +161,11 @@ class MessageView {
     area.focus();
     area.setSelectionRange(area.value.length, area.value.length);
   }
+}
+
+function waitingDots(): HTMLElement {
+  const props = { class: "waiting", role: "img", "aria-label": "Waiting for the answer" };
+  return h("div", props, h("i"), h("i"), h("i"));
 }
 
 function statsLine({ stats, model }: Message): HTMLElement {

@@ -1,0 +1,344 @@
+// The page in a real browser, before a real server with the embedded model. Pictures land in build/web_tests/.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import { live, startServer, until } from "../clients/serve.mjs";
+
+const PICTURES = new URL("../../build/web_tests/", import.meta.url).pathname;
+const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const STORY = "Tell me a story about a fox and a lantern.";
+const DESKTOP = { viewport: { width: 1280, height: 800 } };
+const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+
+let server;
+let browser;
+before(async () => {
+  server = await startServer();
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+// Opens the page in a browser of its own, runs the test, and fails on any complaint of the browser's.
+function inBrowser(name, options, run) {
+  test(name, async () => {
+    const context = await browser.newContext({ reducedMotion: "reduce", acceptDownloads: true, ...options });
+    context.setDefaultTimeout(15_000);
+    try {
+      const page = await context.newPage();
+      const complaints = [];
+      page.on("pageerror", (error) => complaints.push(error.message));
+      page.on("console", (message) => {
+        const expected = /status of (400|401|429|503)/.test(message.text());
+        if (["error", "warning"].includes(message.type()) && !expected) complaints.push(message.text());
+      });
+      await page.goto(server.url);
+      await page.waitForFunction(() => document.querySelector("#model").options.length > 0);
+      await run(page, context);
+      assert.deepEqual(complaints, []);
+    } finally {
+      await context.close();
+    }
+  });
+}
+
+const answers = (page) => page.locator(".message.assistant .prose");
+const idle = (page) => page.waitForSelector(".message.assistant:last-child[aria-busy=false]");
+const write = async (page, text) => {
+  await page.fill("#prompt", text);
+  await page.press("#prompt", "Enter");
+};
+const ask = async (page, text) => {
+  await write(page, text);
+  await idle(page);
+};
+// Slow enough to be looked at while it lasts: many words, one after the other.
+const longStory = (page) => page.route("**/v1/chat/completions", (route) => {
+  const body = { ...route.request().postDataJSON(), max_tokens: 400, ignore_eos: true };
+  return route.continue({ postData: JSON.stringify(body) });
+});
+const answerWith = (page, text) => page.route("**/v1/chat/completions", (route) => {
+  const chunk = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+  const body = chunk({ role: "assistant" }) + chunk({ content: text }) + chunk({}, "stop") + "data: [DONE]\n\n";
+  return route.fulfill({ contentType: "text/event-stream", body });
+});
+const picture = (page, name) => page.screenshot({ path: `${PICTURES}${name}.png` });
+const checkAccess = async (page, what) => {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"] }));
+  assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`), [], what);
+};
+
+inBrowser("a chat: the answer comes in pieces, then says how fast it was", DESKTOP, async (page) => {
+  await picture(page, "welcome");
+  await page.evaluate(() => {
+    window.seen = new Set();
+    new MutationObserver(() => window.seen.add(document.querySelector(".message.assistant .prose")?.textContent.length))
+      .observe(document.querySelector("#messages"), { childList: true, subtree: true, characterData: true });
+  });
+  await ask(page, STORY);
+  assert.match(await answers(page).innerText(), /fox/i);
+  assert.ok(await page.evaluate(() => window.seen.size) > 2, "it was written piece by piece");
+  assert.match(await page.innerText(".stats"), /tokens\/s · \d+ tokens · first after/);
+  assert.equal(await page.title(), `${STORY} – Tandem`);
+  await ask(page, "What is the opposite of cold?");
+  assert.equal(await page.locator(".message").count(), 4);
+  await picture(page, "chat");
+});
+
+inBrowser("stop: the answer ends where it is, and the server's work too", DESKTOP, async (page) => {
+  await longStory(page);
+  await write(page, STORY);
+  await until(async () => (await answers(page).innerText()).length > 40, "some text");
+  await page.click("#send[aria-label=Stop]");
+  await idle(page);
+  assert.equal(await page.innerText(".ending"), "Stopped.");
+  const length = (await answers(page).innerText()).length;
+  await until(async () => (await live(server)).requests.running === 0, "the server to notice");
+  assert.equal((await answers(page).innerText()).length, length);
+});
+
+inBrowser("a reload keeps the conversation", DESKTOP, async (page) => {
+  await ask(page, STORY);
+  const before = await answers(page).innerText();
+  await page.reload();
+  assert.equal(await answers(page).innerText(), before);
+  assert.equal(await page.innerText("#conversations li.current .open"), STORY);
+  await page.click("#new");
+  assert.equal(await page.locator(".welcome").count(), 1);
+  await page.click("#conversations .open");
+  assert.equal(await answers(page).innerText(), before);
+});
+
+inBrowser("a reload in the middle of an answer keeps what there was", DESKTOP, async (page) => {
+  await longStory(page);
+  await write(page, STORY);
+  await until(async () => (await answers(page).innerText()).length > 40, "some text");
+  await page.reload();
+  assert.equal(await page.innerText(".message.user .message-body"), STORY);
+  assert.match(await page.innerText(".ending"), /cut off/);
+});
+
+inBrowser("edit and retry make branches; none is lost", DESKTOP, async (page) => {
+  await ask(page, STORY);
+  await page.hover(".message.assistant");
+  await page.click("[aria-label=Retry]");
+  await idle(page);
+  assert.equal(await page.innerText(".message.assistant .branches"), "2 of 2");
+  await page.hover(".message.user");
+  await page.click("[aria-label=Edit]");
+  await page.fill(".edit-area", "What is the opposite of cold?");
+  await page.press(".edit-area", "Enter");
+  await page.waitForSelector(".message.user .branches");
+  await idle(page);
+  assert.equal(await page.innerText(".message.user .message-body"), "What is the opposite of cold?");
+  await page.hover(".message.user");
+  await picture(page, "edited");
+  await page.click(".message.user [aria-label='Previous version']");
+  assert.equal(await page.innerText(".message.user .message-body"), STORY);
+  assert.equal(await page.innerText(".message.assistant .branches"), "2 of 2");
+});
+
+inBrowser("export and import carry conversations to another browser", DESKTOP, async (page) => {
+  await ask(page, STORY);
+  const text = await answers(page).innerText();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#export")]);
+  const file = await download.path();
+  const other = await browser.newContext(DESKTOP);
+  const fresh = await other.newPage();
+  await fresh.goto(server.url);
+  await fresh.setInputFiles("#import-file", { name: "kept.json", mimeType: "application/json", buffer: await readFile(file) });
+  await fresh.waitForSelector("text=1 conversation was imported.");
+  await fresh.click("#conversations .open");
+  assert.equal(await answers(fresh).innerText(), text);
+  await fresh.setInputFiles("#import-file", { name: "odd.json", mimeType: "application/json", buffer: Buffer.from("[1]") });
+  await fresh.waitForSelector("text=odd.json: The file is not an export");
+  await other.close();
+});
+
+inBrowser("what is deleted can be brought back", DESKTOP, async (page) => {
+  await ask(page, "What do bees make?");
+  await page.hover("#conversations li");
+  await page.click("#conversations [aria-label^=Delete]");
+  assert.equal(await page.locator("#conversations li").count(), 0);
+  await page.click("#toast >> text=Undo");
+  assert.equal(await page.locator("#conversations li").count(), 1);
+  await page.reload();
+  assert.equal(await page.locator("#conversations li").count(), 1);
+});
+
+inBrowser("settings go out with the request", DESKTOP, async (page) => {
+  await page.click("#open-settings");
+  await picture(page, "settings");
+  await page.fill("[name=system]", "Answer in one word.");
+  await page.fill("[name=temperature]", "0");
+  await page.fill("[name=max_tokens]", "5");
+  await page.fill("[name=seed]", "3");
+  await page.click("#settings >> text=Save");
+  const [request] = await Promise.all([page.waitForRequest("**/v1/chat/completions"), ask(page, STORY)]);
+  const body = request.postDataJSON();
+  assert.deepEqual(body.messages.map(({ role }) => role), ["system", "user"]);
+  assert.deepEqual([body.temperature, body.max_tokens, body.seed, body.top_p], [0, 5, 3, undefined]);
+  assert.match(await page.innerText(".ending"), /length limit/);
+});
+
+inBrowser("hostile markdown is shown, not obeyed", DESKTOP, async (page) => {
+  const hostile = [
+    "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><style>body { display: none }</style>",
+    "[a](javascript:window.hit=3) ![b](https://example.org/spy.png) <a href='data:text/html,x'>c</a>",
+    "<svg><a xlink:href='javascript:1'><text>d</text></a></svg><form action='//example.org'><button>e</button></form>",
+    "```html\n<img src=x onerror=alert(1)>\n```",
+    "| a | b |\n|---|--:|\n| 1 | 2 |\n\n- [x] done\n",
+  ].join("\n\n");
+  await answerWith(page, hostile);
+  let asked = 0;
+  page.on("request", (request) => (asked += request.url().startsWith(server.url) ? 0 : 1));
+  await ask(page, "Be nasty.");
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.equal(asked, 0, "nothing was fetched from elsewhere");
+  assert.equal(await page.locator(".prose :is(img, script, style, svg:not(.icon), form, [onerror], [style])").count(), 0);
+  for (const link of await page.locator(".prose a[href]").all()) {
+    assert.match(await link.getAttribute("href"), /^https?:/);
+    assert.match(await link.getAttribute("rel"), /noopener/);
+  }
+  assert.equal((await page.innerText(".code-frame pre")).trim(), "<img src=x onerror=alert(1)>");
+  assert.equal(await page.locator(".prose td[align=right]").count(), 1);
+});
+
+inBrowser("code can be copied", { ...DESKTOP, permissions: ["clipboard-read", "clipboard-write"] }, async (page) => {
+  await answerWith(page, "```python\nprint(1)  # one\n```");
+  await ask(page, "Code, please.");
+  await page.click(".code-frame [aria-label=Copy]");
+  await page.waitForSelector(".code-frame [aria-label=Copied]");
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "print(1)  # one\n");
+});
+
+inBrowser("an error of the server is one line, and can be retried", DESKTOP, async (page) => {
+  await write(page, "word ".repeat(20_000));
+  await page.waitForSelector(".message .error");
+  assert.match(await page.innerText(".message .error"), /context/);
+  await page.route("**/v1/chat/completions", (route) => route.fulfill({
+    status: 503,
+    headers: { "Retry-After": "7" },
+    json: { error: { message: "The model\nis loading" } },
+  }), { times: 1 });
+  await page.click("[aria-label=Retry]");
+  await page.waitForSelector("text=The model is loading (try again in 7 s)");
+});
+
+inBrowser("a server that wants a key is given one", DESKTOP, async (page) => {
+  await page.route("**/v1/**", (route) => {
+    if (route.request().headers()["authorization"] === "Bearer sesame") return route.continue();
+    return route.fulfill({ status: 401, json: { error: { message: "This server needs an API key" } } });
+  });
+  await page.reload();
+  await page.waitForSelector("#key-form:not([hidden])");
+  await picture(page, "key");
+  await page.fill("#key", "sesame");
+  await page.press("#key", "Enter");
+  await page.waitForSelector("#key-form", { state: "hidden" });
+  const [request] = await Promise.all([page.waitForRequest("**/v1/chat/completions"), ask(page, "What do bees make?")]);
+  assert.equal(request.headers()["authorization"], "Bearer sesame");
+});
+
+inBrowser("the live view under load", { viewport: { width: 1440, height: 1100 } }, async (page) => {
+  await page.click("#toggle-machine");
+  const stop = new AbortController();
+  const load = Array.from({ length: 12 }, (_, i) => fetch(`${server.url}/v1/chat/completions`, {
+    method: "POST",
+    signal: stop.signal,
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ model: "tales", max_tokens: 2000, ignore_eos: true, stream: true, seed: i, messages: [{ role: "user", content: STORY }] }),
+  }).then((response) => response.text()).catch(() => null));
+  const number = async (selector) => Number.parseFloat(await page.innerText(selector));
+  await until(async () => await number("#machine .facts div:nth-child(2) strong") > 0, "requests that are answered");
+  await until(async () => await number("#machine .rates .tokens strong") > 0, "tokens per second");
+  assert.ok(await number("#machine .facts div:nth-child(2) strong") > 0, "tokens count while the answers are written");
+  await until(async () => /^M[\d.]+ [\d.]+(L[\d.]+ [\d.]+){3}/.test(await page.getAttribute("#machine .chart-line.tokens", "d")), "a line");
+  assert.ok(await page.locator("#machine .device .bar").count() > 0, "devices");
+  assert.match(await page.innerText("#machine .model .small"), /of \d+ cache blocks/);
+  assert.match(await page.locator("#machine .map-row svg").first().getAttribute("aria-label"), /layers 0 to \d+/);
+  await picture(page, "machine");
+  await checkAccess(page, "machine");
+  stop.abort();
+  await Promise.all(load);
+  await until(async () => await number("#machine .facts div:nth-child(2) strong") === 0, "the end of the load");
+});
+
+inBrowser("everything works from the keyboard", DESKTOP, async (page) => {
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.getAttribute("aria-label"));
+  assert.equal(await focused(), "prompt");
+  await longStory(page);
+  await page.keyboard.type("Tell me a story");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("about a fox.");
+  assert.equal(await page.inputValue("#prompt"), "Tell me a story\nabout a fox.");
+  await page.keyboard.press("Enter");
+  await until(async () => (await answers(page).innerText()).length > 20, "some text");
+  await page.keyboard.press("Escape");
+  await idle(page);
+  assert.equal(await page.innerText(".ending"), "Stopped.");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await focused(), "Edit your message");
+  await page.keyboard.press("Escape");
+  assert.equal(await focused(), "Edit");
+  await page.keyboard.press("/");
+  assert.equal(await focused(), "prompt");
+  await page.focus("#open-settings");
+  await page.keyboard.press("Enter");
+  assert.ok(await page.evaluate(() => document.querySelector("#settings").open));
+  await page.keyboard.press("Escape");
+  assert.equal(await focused(), "open-settings");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getAttribute("#toggle-machine", "aria-expanded"), "true");
+  await page.waitForSelector("#machine .device");
+});
+
+inBrowser("a screen reader hears the answer by sentences", DESKTOP, async (page) => {
+  await answerWith(page, "One fox. Two lanterns. Three");
+  await ask(page, "Count.");
+  const said = await page.locator("#announcer p").allInnerTexts();
+  assert.equal(said[0], "Answering");
+  assert.equal(said.slice(1).join(" "), "One fox. Two lanterns. Three");
+  assert.equal(await page.getAttribute("#announcer", "aria-live"), "polite");
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  inBrowser(`nothing to complain of for axe, ${colorScheme}`, { ...DESKTOP, colorScheme }, async (page) => {
+    await checkAccess(page, "welcome");
+    await answerWith(page, "## Title\n\nSome `code` and [a link](https://example.org).\n\n```c\nint x = 1; // one\n```\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |");
+    await ask(page, "Show me everything.");
+    await checkAccess(page, "chat");
+    const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
+    assert.equal(paper[0] < 128, colorScheme === "dark");
+    await picture(page, `markdown-${colorScheme}`);
+    await page.click("#open-settings");
+    await checkAccess(page, "settings");
+  });
+}
+
+inBrowser("on a phone nothing is too wide, and panels lie over the chat", PHONE, async (page) => {
+  const tooWide = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  await answerWith(page, `${"long".repeat(60)}\n\n\`\`\`\n${"x".repeat(300)}\n\`\`\`\n\n| ${"wide | ".repeat(20)}\n|${"---|".repeat(20)}\n| ${"1 | ".repeat(20)}`);
+  await ask(page, "Something wide.");
+  assert.equal(await tooWide(), false);
+  await picture(page, "phone");
+  await page.tap("#toggle-sidebar");
+  await page.waitForSelector("#sidebar:not([hidden])");
+  assert.equal(await page.evaluate(() => document.querySelector("#main").inert), true);
+  await checkAccess(page, "sidebar");
+  await picture(page, "phone-sidebar");
+  await page.tap("#conversations .open");
+  await page.waitForSelector("#sidebar", { state: "hidden" });
+  await page.tap("#toggle-machine");
+  await page.waitForSelector("#machine .device");
+  assert.equal(await tooWide(), false);
+  await picture(page, "phone-machine");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("#machine", { state: "hidden" });
+});
