@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop clients web-test tales lint check-format tidy format clean help
+.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop schemas clients web-test tales lint check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -53,6 +53,9 @@ bench: build-all ## Measure this machine: tokens per second and GB/s
 soak: build-all ## Random requests for SOAK_SECONDS (600) on the CPU and on Vulkan, each answer checked
 	build/soak --seconds $(SOAK_SECONDS)
 	build/soak --seconds $(SOAK_SECONDS) --device vulkan
+
+schemas: build ## Answers to 1,000 random JSON Schemas, checked by the validator ajv (needs npm and Node 20)
+	tests/schemas/run.sh
 
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
 	tests/interop/run.sh
