@@ -59,7 +59,8 @@ class Determinizer {
         ids_.clear();
         end_ = from.end;
         subsets_.push_back(&*ids_.emplace(close({from.start}), out_.starts_[rule]).first);
-        for (size_t i = 0; i < subsets_.size(); ++i) {  // grows meanwhile
+        // NOLINTNEXTLINE(modernize-loop-convert): expanding one may add others
+        for (size_t i = 0; i < subsets_.size(); ++i) {
             const auto& [subset, id] = *subsets_[i];
             work_ += subset.size() + 1;
             expand(subset, id);

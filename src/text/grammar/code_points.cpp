@@ -127,4 +127,10 @@ std::vector<ByteSequence> to_byte_sequences(const CodePoints& points) {
     return sequences;
 }
 
+const std::vector<ByteSequence>& plain_text() {
+    static const std::vector<ByteSequence> sequences =
+        to_byte_sequences({{' ', '!'}, {'#', '['}, {']', '~'}, {0x80, 0x10FFFF}});
+    return sequences;
+}
+
 }  // namespace tandem::text::grammar

@@ -53,4 +53,7 @@ struct ByteSequence {
 // The UTF-8 of the set, as disjoint sequences.
 std::vector<ByteSequence> to_byte_sequences(const CodePoints& points);
 
+// Of all but control characters, the quote and the backslash: what most strings may contain without end.
+const std::vector<ByteSequence>& plain_text();
+
 }  // namespace tandem::text::grammar

@@ -52,16 +52,17 @@ LocalStates::Id LocalStates::intern(const CallGraph& graph, std::span<const Item
     std::vector<Item> kept;
     kept.reserve(items.size());
     for (const Item& item : items) {
-        if (item.call < first_new && !machine_.is_done(item)) kept.push_back(item);
+        if (item.call < first_new && !machine_.is_done(item)) kept.push_back(clamp(item));
     }
     std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
     std::u32string key = {static_cast<char32_t>(exits), static_cast<char32_t>(kept.size())};
     Renumbering calls;
     for (const Item& item : kept) append(key, item, calls(item.call));
     for (size_t i = 0; i < calls.met().size(); ++i) {  // grows meanwhile
         const auto callers = graph.callers(calls.met()[i]);
         key += static_cast<char32_t>(callers.size());
-        for (const Item& caller : callers) append(key, caller, calls(caller.call));
+        for (const Item& caller : callers) append(key, clamp(caller), calls(caller.call));
     }
     const auto [known, is_new] = ids_.try_emplace(std::move(key), static_cast<Id>(flags_.size()));
     if (!is_new) return known->second;
@@ -161,6 +162,51 @@ LocalStates::Id LocalStates::make_next(Id state, uint8_t byte) {
     const auto row = next_.begin() + static_cast<ptrdiff_t>(state) * 256;
     std::fill(row + first, row + last + 1, target);
     return target;
+}
+
+// The state that all such bytes lead to; kDead if there is no single one.
+LocalStates::Id LocalStates::after_any(Id state, std::span<const ByteRange> bytes) {
+    if (bytes.empty()) return state;
+    Id last = kUnknown;
+    Id found = kUnknown;
+    for (int byte = bytes.front().first; byte <= bytes.front().last; ++byte) {
+        const Id to = next(state, static_cast<uint8_t>(byte));
+        if (to == last) continue;
+        last = to;
+        const Id after = after_any(to, bytes.subspan(1));
+        if (after == kDead || (found != kUnknown && after != found)) return kDead;
+        found = after;
+    }
+    return found;
+}
+
+uint32_t LocalStates::find_room(Id state) {
+    std::vector<Id> met;  // each after one character more
+    uint32_t room = 0;
+    for (Id at = state;;) {
+        met.push_back(at);
+        Id after = kUnknown;
+        for (const ByteSequence& sequence : plain_text()) {
+            const Id to = after_any(at, std::span(sequence.bytes).first(static_cast<size_t>(sequence.length)));
+            if (after != kUnknown && to != after) after = kDead;
+            if (after == kUnknown) after = to;
+            if (after == kDead) break;
+        }
+        if (after == at) room = kEndless;
+        if (after == kDead || after == at || flags_[after].exits != flags_[at].exits) break;
+        if (flags_[after].room != kUnknownRoom) {
+            room = flags_[after].room;
+            met.push_back(after);
+            break;
+        }
+        if (met.size() > horizon_) break;
+        at = after;
+    }
+    for (size_t i = met.size(); i-- > 0;) {
+        flags_[met[i]].room = room;
+        if (room != kEndless) ++room;
+    }
+    return flags_[state].room;
 }
 
 }  // namespace tandem::text::grammar

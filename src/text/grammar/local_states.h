@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,10 @@ class LocalStates {
     bool exits(Id state) const { return flags_[state].exits; }
     // Nothing but the caller can go on.
     bool is_final(Id state) const { return flags_[state].is_final; }
+    // How many characters of plain_text() make no difference: each leads to the same state whichever it is, and the
+    // unknown caller may go on after all of them or after none.
+    static constexpr uint32_t kEndless = UINT32_MAX;
+    uint32_t room(Id state) { return flags_[state].room != kUnknownRoom ? flags_[state].room : find_room(state); }
 
     // Readings with all their callers, written so that those with the same text allow the same tokens.
     std::u32string key_of(const CallGraph& graph, std::span<const Item> items) const;
@@ -41,14 +46,18 @@ class LocalStates {
   private:
     static constexpr Id kUnknown = UINT32_MAX;
 
+    static constexpr uint32_t kUnknownRoom = kEndless - 1;
     struct Flags {
         bool exits = false;
         bool is_final = false;
+        uint32_t room = kUnknownRoom;
     };
 
     Id intern(const CallGraph& graph, std::span<const Item> items, CallId first_new, bool exits);
     void load(Id state);
     Id make_next(Id state, uint8_t byte);
+    uint32_t find_room(Id state);
+    Id after_any(Id state, std::span<const ByteRange> bytes);
     Item clamp(Item item) const;
 
     const Automaton& automaton_;

@@ -15,6 +15,7 @@ using grammar::LocalStates;
 namespace {
 
 constexpr size_t kMaxKeptExits = 65'536;
+constexpr size_t kFewNodes = 4'096;
 constexpr size_t kMaxSparse = 512;       // tokens: more are kept as bits
 constexpr size_t kMaxWork = 64'000'000;  // nodes of the trie tried for one mask
 
@@ -25,7 +26,7 @@ void set_bit(std::span<uint32_t> bits, TokenId id) {
 }  // namespace
 
 size_t TokenMasks::Mask::bytes() const {
-    return sizeof(Mask) + (bits.size() + tokens.size() + exits.size()) * sizeof(uint32_t);
+    return sizeof(Mask) + (bits.size() + tokens.size()) * sizeof(uint32_t) + exits.size() * sizeof(Exits);
 }
 
 TokenMasks::TokenMasks(CompiledGrammarPtr compiled, std::shared_ptr<const TokenTrie> trie)
@@ -41,7 +42,7 @@ size_t TokenMasks::kept_bytes() const {
 }
 
 template <typename Allow>
-void TokenMasks::walk(uint32_t from, LocalId state, std::vector<uint32_t>& exits, Allow allow) const {
+void TokenMasks::walk(uint32_t from, LocalId state, std::vector<Exits>& exits, Allow allow) const {
     const auto nodes = trie_->nodes();
     const uint32_t end = nodes[from].end;
     path_[nodes[from].depth] = state;
@@ -55,10 +56,13 @@ void TokenMasks::walk(uint32_t from, LocalId state, std::vector<uint32_t>& exits
             at = node.end;
             continue;
         }
-        for (const TokenId id : trie_->tokens(at)) allow(id);
-        if (locals_.exits(next) && node.end > at + 1) exits.push_back(at);
+        // All below at once where that makes no difference: most of a vocabulary is plain text.
+        const bool all =
+            node.plain_below != TokenTrie::kNotPlain && node.end > at + 1 && node.plain_below <= locals_.room(next);
+        for (const TokenId id : trie_->tokens(at, all ? node.end : at + 1)) allow(id);
+        if (locals_.exits(next) && node.end > at + 1) exits.push_back({at, all ? node.end : at + 1});
         path_[node.depth] = next;
-        at = locals_.is_final(next) ? node.end : at + 1;
+        at = all || locals_.is_final(next) ? node.end : at + 1;
     }
     work_ += tried;
 }
@@ -104,24 +108,46 @@ std::vector<Item> TokenMasks::continuations(const CallGraph& graph, CallId call)
     return found;
 }
 
+std::vector<uint32_t> TokenMasks::entries(std::vector<Exits> exits, LocalId state) const {
+    if (!std::is_sorted(exits.begin(), exits.end())) std::sort(exits.begin(), exits.end());
+    std::vector<uint32_t> nodes;
+    size_t count = 0;
+    for (const Exits& some : exits) count += some.last - some.first;
+    if (count <= kFewNodes && count == exits.size()) {
+        for (const Exits& one : exits) nodes.push_back(one.first);
+    } else {  // fewer nodes go on with the bytes that the state begins with
+        uint32_t end = 0;
+        for (Exits& some : exits) end = some.last = std::max(some.last, end);
+        for (int byte = 0; byte < 256; ++byte) {
+            if (locals_.next(state, static_cast<uint8_t>(byte)) == LocalStates::kDead) continue;
+            for (const uint32_t node : trie_->nodes_before(static_cast<uint8_t>(byte))) {
+                const auto after = std::upper_bound(exits.begin(), exits.end(), Exits{node, UINT32_MAX});
+                if (after != exits.begin() && node < std::prev(after)->last) nodes.push_back(node);
+            }
+        }
+        std::sort(nodes.begin(), nodes.end());
+    }
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
+}
+
 // Goes on with the callers where rules have ended within tokens; in rounds, each deeper in the trie, so that readings
 // that meet again are followed once.
-void TokenMasks::resolve(const CallGraph& graph, Exits ended, std::span<uint32_t> allowed) const {
+void TokenMasks::resolve(const CallGraph& graph, Ended ended, std::span<uint32_t> allowed) const {
     while (!ended.empty()) {
-        std::map<Item, std::vector<uint32_t>> going_on;
-        for (auto& [call, nodes] : ended) {
+        std::map<Item, std::vector<Exits>> going_on;
+        for (auto& [call, exits] : ended) {
             for (const Item& item : continuations(graph, call)) {
                 auto& at = going_on[item];
-                at.insert(at.end(), nodes.begin(), nodes.end());
+                at.insert(at.end(), exits.begin(), exits.end());
             }
         }
         ended.clear();
-        for (auto& [item, nodes] : going_on) {
-            std::sort(nodes.begin(), nodes.end());
-            nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+        for (auto& [item, exits] : going_on) {
             const LocalId state = locals_.start(item);
-            std::vector<uint32_t> further;
-            for (const uint32_t node : nodes) walk(node, state, further, [&](TokenId id) { set_bit(allowed, id); });
+            std::vector<Exits> further;
+            for (const uint32_t node : entries(std::move(exits), state))
+                walk(node, state, further, [&](TokenId id) { set_bit(allowed, id); });
             if (work_ > kMaxWork || locals_.overflow()) return;
             auto& at = ended[item.call];
             at.insert(at.end(), further.begin(), further.end());
@@ -169,7 +195,7 @@ bool TokenMasks::fill(const CallGraph& graph, std::span<const Item> items, std::
 
 bool TokenMasks::find(const CallGraph& graph, std::span<const Item> items, std::span<uint32_t> allowed) const {
     work_ = 0;
-    Exits ended;
+    Ended ended;
     for (const Item& item : items) {
         if (machine_.is_done(item)) continue;
         const auto mask = mask_of(item);

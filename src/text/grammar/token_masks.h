@@ -32,11 +32,19 @@ class TokenMasks {
   private:
     using LocalId = grammar::LocalStates::Id;
 
+    // Nodes of the trie where a rule has ended and tokens go on. Of many at once those within a character are not
+    // meant.
+    struct Exits {
+        uint32_t first = 0;
+        uint32_t last = 0;                               // the one after them
+        auto operator<=>(const Exits&) const = default;  // NOLINT(modernize-use-nullptr): what the compiler makes of it
+    };
+
     // The tokens that a state allows whatever its callers are, and where tokens go on after the end of its rule.
     struct Mask {
         std::vector<uint32_t> bits;   // either these, for many
         std::vector<TokenId> tokens;  // or these
-        std::vector<uint32_t> exits;  // nodes of the trie, with others below
+        std::vector<Exits> exits;
         size_t bytes() const;
     };
 
@@ -46,9 +54,11 @@ class TokenMasks {
     std::shared_ptr<const Mask> mask_of(const grammar::Item& item) const;
     // Tries the tokens below a node of the trie.
     template <typename Allow>
-    void walk(uint32_t from, LocalId state, std::vector<uint32_t>& exits, Allow allow) const;
-    using Exits = std::map<grammar::CallId, std::vector<uint32_t>>;  // nodes of the trie where a call has ended
-    void resolve(const grammar::CallGraph& graph, Exits ended, std::span<uint32_t> allowed) const;
+    void walk(uint32_t from, LocalId state, std::vector<Exits>& exits, Allow allow) const;
+    using Ended = std::map<grammar::CallId, std::vector<Exits>>;
+    void resolve(const grammar::CallGraph& graph, Ended ended, std::span<uint32_t> allowed) const;
+    // The nodes among the exits where a state may go on.
+    std::vector<uint32_t> entries(std::vector<Exits> exits, LocalId state) const;
     std::vector<grammar::Item> continuations(const grammar::CallGraph& graph, grammar::CallId call) const;
 
     CompiledGrammarPtr compiled_;

@@ -1,6 +1,7 @@
 // The tokens of a vocabulary by the bytes that they stand for, in the order that a walk over all of them takes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,20 +37,29 @@ class TokenTrie {
         uint32_t tokens = 0;  // the first in node_tokens(); those of the node after it follow
         uint16_t depth = 0;
         uint8_t byte = 0;
+        // The most characters that follow it, if all are plain_text(); the last may be cut. Else kNotPlain.
+        uint8_t plain_below = kNotPlain;
     };
+    static constexpr uint8_t kNotPlain = UINT8_MAX;
     std::span<const Node> nodes() const { return std::span(nodes_).first(nodes_.size() - 1); }
-    std::span<const TokenId> tokens(uint32_t node) const {
-        return std::span(node_tokens_).subspan(nodes_[node].tokens, nodes_[node + 1].tokens - nodes_[node].tokens);
+    std::span<const TokenId> tokens(uint32_t node) const { return tokens(node, node + 1); }
+    std::span<const TokenId> tokens(uint32_t first, uint32_t last) const {
+        return std::span(node_tokens_).subspan(nodes_[first].tokens, nodes_[last].tokens - nodes_[first].tokens);
     }
+    // The nodes that go on with a byte, ascending.
+    std::span<const uint32_t> nodes_before(uint8_t byte) const { return before_[byte]; }
 
   private:
     void build();
+    // `parents`: of each node but the first.
+    void mark_plain(const std::vector<uint32_t>& parents);
 
     std::string bytes_;
     std::vector<uint32_t> begins_;  // by id, and the end
     std::vector<TokenId> stop_tokens_;
     std::vector<Node> nodes_;  // and one after the last
     std::vector<TokenId> node_tokens_;
+    std::array<std::vector<uint32_t>, 256> before_;  // by byte
     size_t longest_ = 0;
 };
 

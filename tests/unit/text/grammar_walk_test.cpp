@@ -194,25 +194,38 @@ TEST(GrammarWalk, OutputsOfAThousandRandomSchemasAreValid) {
     EXPECT_GT(valid, 980);
 }
 
-TEST(GrammarWalk, MasksAreWhatAcceptTakesForEveryTokenOfAVocabulary) {
-    const auto trie = std::make_shared<const TokenTrie>(tales_tokenizer());
-    for (unsigned seed = 0; seed < 12; ++seed) {
-        const Json schema = SchemaMaker(seed + 5'000).make();
-        const auto grammar = compile_json_schema(schema.dump());
-        ASSERT_TRUE(grammar) << grammar.error().message;
-        GrammarMatcher matcher(std::make_shared<const TokenMasks>(*grammar, trie));
-        std::mt19937 random(seed);
-        for (int step = 0; step < 12 && !matcher.finished(); ++step) {
-            const auto mask = mask_of(matcher, *trie);
-            std::vector<TokenId> allowed;
-            for (TokenId id = 0; id < trie->vocab_size(); ++id) {
-                const bool accepted = matcher.accept(id);
-                if (accepted) matcher.rollback(1);
-                ASSERT_EQ(accepted, is_set(mask, id)) << schema.dump() << " token " << trie->bytes(id);
-                if (accepted) allowed.push_back(id);
-            }
-            ASSERT_TRUE(matcher.accept(allowed[random() % allowed.size()]));
+// Compares masks with what accept() says of every token, along a random walk.
+void expect_masks_are_right(const Result<CompiledGrammarPtr>& grammar, const std::string& source, unsigned seed) {
+    static const auto trie = std::make_shared<const TokenTrie>(tales_tokenizer());
+    ASSERT_TRUE(grammar) << grammar.error().message;
+    GrammarMatcher matcher(std::make_shared<const TokenMasks>(*grammar, trie));
+    std::mt19937 random(seed);
+    for (int step = 0; step < 12 && !matcher.finished(); ++step) {
+        const auto mask = mask_of(matcher, *trie);
+        std::vector<TokenId> allowed;
+        for (TokenId id = 0; id < trie->vocab_size(); ++id) {
+            const bool accepted = matcher.accept(id);
+            if (accepted) matcher.rollback(1);
+            ASSERT_EQ(accepted, is_set(mask, id)) << source << " token " << trie->bytes(id);
+            if (accepted) allowed.push_back(id);
         }
+        ASSERT_TRUE(matcher.accept(allowed[random() % allowed.size()]));
+    }
+}
+
+TEST(GrammarWalk, MasksAreWhatAcceptTakesForEveryTokenOfAVocabulary) {
+    for (unsigned seed = 0; seed < 12; ++seed) {
+        const std::string schema = SchemaMaker(seed + 5'000).make().dump();
+        expect_masks_are_right(compile_json_schema(schema), schema, seed);
+    }
+}
+
+TEST(GrammarWalk, MasksAreRightWhereTextMayNotGoOnForLong) {
+    for (const char* rules :
+         {"root ::= [^\\n]{9,30} \"\\n\" [^x]{1,40}", "root ::= (\"- \" .{3,60} \"!\"){2,9}",
+          "root ::= (.{0,7} \"the\")* [^a]{130,140}", "root ::= part{5,300}\npart ::= [^e ]{1,25} \" \"",
+          "root ::= \"a\" .* \"b\"", "root ::= ([^\\\\\"] | \"\\\\\" .){200,220}"}) {
+        for (unsigned seed = 0; seed < 3; ++seed) expect_masks_are_right(compile_gbnf(rules), rules, seed);
     }
 }
 
