@@ -283,6 +283,7 @@ asio::awaitable<void> Connection::answer(Incoming& request) {
     });
     gone_ = false;
     watching_ = true;
+    answering_ = true;
     asio::co_spawn(
         timer_.get_executor(), [self = shared_from_this()] { return self->watch(); }, asio::detached);
     co_await pump(request);
@@ -331,8 +332,10 @@ asio::awaitable<void> Connection::watch() {
     const std::shared_ptr<Connection> self = shared_from_this();
     asio::ip::tcp::socket& socket = transport_->socket();
     error_code error;
-    co_await socket.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
-    if (!error) {
+    if (answering_) {  // it may be over before this begins
+        co_await socket.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    }
+    if (!error && answering_) {
         std::array<char, 8> bytes{};
         const ssize_t count = ::recv(socket.native_handle(), bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
         // Bytes are the next request, which comes when this one is done.
@@ -344,6 +347,7 @@ asio::awaitable<void> Connection::watch() {
 }
 
 asio::awaitable<void> Connection::stop_watching() {
+    answering_ = false;
     error_code ignored;
     if (watching_) transport_->socket().cancel(ignored);
     while (watching_) {

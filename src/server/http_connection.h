@@ -56,8 +56,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     asio::steady_timer timer_;
     std::shared_ptr<Exchange> exchange_;  // while a request is answered
     bool signalled_ = false;
-    bool watching_ = false;
-    bool gone_ = false;  // the client
+    bool answering_ = false;
+    bool watching_ = false;  // watch() has not ended
+    bool gone_ = false;      // the client
 };
 
 }  // namespace tandem::server

@@ -47,14 +47,24 @@ void shut(asio::ip::tcp::socket& socket) {
 
 class PlainTransport final : public Transport {
   public:
-    explicit PlainTransport(asio::ip::tcp::socket socket) : stream_(std::move(socket)) {}
+    explicit PlainTransport(asio::ip::tcp::socket socket) : stream_(std::move(socket)) {
+        error_code ignored;
+        stream_.socket().non_blocking(true, ignored);
+    }
 
     asio::awaitable<bool> begin(Seconds /*within*/) override { co_return true; }
     asio::awaitable<size_t> read(char* data, size_t size, Seconds within) override {
         return read_from(stream_, data, size, within);
     }
     asio::awaitable<bool> write(std::string_view bytes, Seconds within) override {
-        return write_to(stream_, bytes, within);
+        // Most often there is room, and no need for a timer and a turn of the loop.
+        error_code error;
+        const size_t count = stream_.socket().write_some(asio::buffer(bytes.data(), bytes.size()), error);
+        if (error && error != asio::error::would_block) co_return false;
+        if (!error) bytes.remove_prefix(count);
+        if (bytes.empty()) co_return true;
+        const bool written = co_await write_to(stream_, bytes, within);
+        co_return written;
     }
     asio::awaitable<void> end() override {
         shut(stream_.socket());
