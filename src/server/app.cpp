@@ -15,24 +15,6 @@ double seconds_from(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::string_view finish_name(EndReason reason) {
-    switch (reason) {
-        case EndReason::stop:
-            return "stop";
-        case EndReason::length:
-            return "length";
-        case EndReason::tool_calls:
-            return "tool_calls";
-        case EndReason::cancelled:
-            return "cancelled";
-        case EndReason::deadline:
-            return "deadline";
-        case EndReason::error:
-            return "error";
-    }
-    return "error";
-}
-
 int64_t unix_seconds() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -230,7 +212,7 @@ void App::record(Call& call, const AnswerRecord& answered) {
     entry.cached_tokens = answered.usage.cached_tokens;
     entry.generated_tokens = answered.usage.generated_tokens;
     for (const Ending& ending : answered.endings) {
-        entry.finish = finish_name(ending.reason);
+        entry.finish = name(ending.reason);
         entry.first_token_seconds = ending.timing.first_token;
         monitor_.first_token(ending.timing.first_token);
         metrics_.model(answered.model).ended(ending);

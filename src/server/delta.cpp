@@ -15,6 +15,24 @@ void append_call(std::vector<ToolCallPiece>& calls, const ToolCallPiece& piece) 
 
 }  // namespace
 
+std::string_view name(EndReason reason) {
+    switch (reason) {
+        case EndReason::stop:
+            return "stop";
+        case EndReason::length:
+            return "length";
+        case EndReason::tool_calls:
+            return "tool_calls";
+        case EndReason::cancelled:
+            return "cancelled";
+        case EndReason::deadline:
+            return "deadline";
+        case EndReason::error:
+            return "error";
+    }
+    return "error";
+}
+
 void WholeAnswer::add(const Delta& delta) {
     WholeChoice& choice = choices_.at(static_cast<size_t>(delta.choice));
     choice.content += delta.content;

@@ -36,6 +36,8 @@ struct TokenDetail {
 
 enum class EndReason : uint8_t { stop, length, tool_calls, cancelled, deadline, error };
 
+std::string_view name(EndReason reason);
+
 // How a choice ended.
 struct Ending {
     EndReason reason = EndReason::stop;

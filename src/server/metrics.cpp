@@ -61,12 +61,6 @@ const Histogram::BucketBoundaries& token_buckets() {
     return buckets;
 }
 
-std::string_view name_of(EndReason reason) {
-    constexpr std::array<std::string_view, 6> kNames = {"stop",      "length",   "tool_calls",
-                                                        "cancelled", "deadline", "error"};
-    return kNames.at(static_cast<size_t>(reason));
-}
-
 }  // namespace
 
 struct Metrics::Families {
@@ -158,7 +152,7 @@ ModelMetrics::ModelMetrics(std::unique_ptr<Series> series) : series_(std::move(s
 ModelMetrics::~ModelMetrics() = default;
 
 void ModelMetrics::ended(const Ending& ending) {
-    series_->answers.Add({{"model_name", series_->name}, {"finish", std::string(name_of(ending.reason))}}).Increment();
+    series_->answers.Add({{"model_name", series_->name}, {"finish", std::string(name(ending.reason))}}).Increment();
     series_->queue.Observe(ending.timing.queue);
     if (ending.usage.generated_tokens > 0) series_->first_token.Observe(ending.timing.first_token);
     series_->whole.Observe(ending.timing.queue + ending.timing.prefill + ending.timing.decode);

@@ -186,7 +186,7 @@ class ResponsesWriter final : public Writer {
     void open(ItemKind kind, const ToolCallPiece* call) {
         const int index = call == nullptr ? 0 : call->index;
         if (kind_ == kind && call_ == index) return;
-        close();
+        close(false);
         kind_ = kind;
         call_ = index;
         response_["output"].push_back(new_item(kind, call));
@@ -219,8 +219,8 @@ class ResponsesWriter final : public Writer {
         say("response.function_call_arguments.delta", fields);
     }
 
-    // The last item is complete.
-    void close() {
+    // The last item has ended.
+    void close(bool cut) {
         if (kind_ == ItemKind::none) return;
         if (kind_ == ItemKind::call) {
             Json fields = place(false);
@@ -237,14 +237,14 @@ class ResponsesWriter final : public Writer {
             fields["part"] = part;
             say("response.content_part.done", fields);
         }
-        item()["status"] = "completed";
+        item()["status"] = cut ? "incomplete" : "completed";
         say("response.output_item.done", {{"output_index", response_["output"].size() - 1}, {"item", item()}});
         kind_ = ItemKind::none;
     }
 
     void finish(const Ending& end) {
-        close();
         const bool cut = end.reason == EndReason::length;
+        close(cut);
         response_["status"] = cut ? "incomplete" : "completed";
         if (cut) response_["incomplete_details"] = {{"reason", "max_output_tokens"}};
         response_["usage"] = response_usage(end.usage);

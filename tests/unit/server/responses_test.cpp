@@ -117,6 +117,7 @@ TEST(Responses, SaysWhenAnAnswerIsCutOrBreaks) {
         events_of(stream_of(*kResponses.writer({}, kHead), {text_delta("x"), end_delta(EndReason::length)}));
     EXPECT_EQ(cut.back()["type"], "response.incomplete");
     EXPECT_EQ(cut.back()["response"]["incomplete_details"]["reason"], "max_output_tokens");
+    EXPECT_EQ(cut.back()["response"]["output"][0]["status"], "incomplete");
     const auto broken = events_of(kResponses.writer({}, kHead)->fail({.status = 500, .message = "broke"}));
     EXPECT_EQ(broken.back()["type"], "response.failed");
     EXPECT_EQ(broken.back()["response"]["error"]["message"], "broke");
