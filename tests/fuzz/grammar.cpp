@@ -10,7 +10,11 @@
 
 namespace {
 
-using namespace tandem::text;
+using tandem::text::CompiledGrammarPtr;
+using tandem::text::GrammarMatcher;
+using tandem::text::TokenId;
+using tandem::text::TokenMasks;
+using tandem::text::TokenTrie;
 
 // Every byte, and tokens that span several parts of a text.
 std::shared_ptr<const TokenTrie> make_trie() {
@@ -25,13 +29,13 @@ std::shared_ptr<const TokenTrie> make_trie() {
 }
 
 void use(const CompiledGrammarPtr& grammar, std::string_view choices) {
-    static const auto kTrie = make_trie();
-    GrammarMatcher matcher(std::make_shared<const TokenMasks>(grammar, kTrie));
+    static const auto trie = make_trie();
+    GrammarMatcher matcher(std::make_shared<const TokenMasks>(grammar, trie));
     std::vector<uint32_t> mask(9);
     for (size_t step = 0; step < 24 && !matcher.finished(); ++step) {
         if (!matcher.fill_mask(mask)) return;  // too ambiguous
         std::vector<TokenId> allowed;
-        for (TokenId id = 0; id < kTrie->vocab_size(); ++id) {
+        for (TokenId id = 0; id < trie->vocab_size(); ++id) {
             if (((mask[static_cast<size_t>(id) / 32] >> (static_cast<size_t>(id) % 32)) & 1U) != 0)
                 allowed.push_back(id);
         }
@@ -48,7 +52,8 @@ void use(const CompiledGrammarPtr& grammar, std::string_view choices) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    const auto grammar = text.find("::=") != std::string_view::npos ? compile_gbnf(text) : compile_json_schema(text);
+    const auto grammar = text.find("::=") != std::string_view::npos ? tandem::text::compile_gbnf(text)
+                                                                    : tandem::text::compile_json_schema(text);
     if (grammar) use(*grammar, text.substr(size / 2));
     return 0;
 }
