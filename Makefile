@@ -2,7 +2,8 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop schemas clients web-test tales lint check-format tidy format clean help
+.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop schemas clients test-clients web-test tales lint
+.PHONY: check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -25,7 +26,7 @@ build: build/build.ninja ## Build the program: build/tandem
 run: build ## Talk to the embedded model (a story, when stdin is no terminal); make run ARGS="MODEL PROMPT"
 	@$(if $(ARGS),,[ -t 0 ] || exec < /dev/null;) build/tandem run $(ARGS)
 
-test: packages-test check-format build-all unit asan fuzz-short tales ## Everything that must pass before a change goes in
+test: packages-test check-format build-all unit asan fuzz-short tales test-clients ## Everything that must pass before a change goes in
 
 build-all: build/build.ninja
 	cmake --build --preset release
@@ -62,6 +63,9 @@ interop: build ## Load the files we write in llama.cpp and compare the greedy te
 
 clients: build ## Run the npm clients of OpenAI, Ollama and Anthropic against the server (needs npm and Node 20)
 	tests/clients/run.sh
+
+test-clients: build-all
+	tests/clients/run.sh --where-possible
 
 web-test: build ## Try the page in Chromium (needs npm and Node 20); pictures land in build/web_tests
 	tests/web/run.sh
