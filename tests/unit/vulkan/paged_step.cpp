@@ -91,7 +91,8 @@ std::vector<float> PagedStep::uniform(size_t count) {
 void PagedStep::fill() {
     const DeviceCache::Layer& layer = cache_->layer(0);
     const int tokens = cache_->shape().blocks[0] * shape_.block_tokens;
-    const auto count = static_cast<size_t>(tokens * shape_.kv_heads * shape_.head_dim);
+    const auto count =
+        static_cast<size_t>(tokens) * static_cast<size_t>(shape_.kv_heads) * static_cast<size_t>(shape_.head_dim);
     keys_.assign(count, std::numeric_limits<float>::quiet_NaN());
     values_ = keys_;
     const auto head_dim = static_cast<size_t>(shape_.head_dim);
@@ -133,7 +134,7 @@ std::vector<std::byte> PagedStep::encode(std::vector<float>& values) const {
         return {bytes.begin(), bytes.end()};
     }
     std::vector<std::byte> bytes(row_bytes(DType::q8_0, std::ssize(values)));
-    const auto per_head = static_cast<size_t>(shape_.block_tokens * shape_.head_dim);
+    const auto per_head = static_cast<size_t>(shape_.block_tokens) * static_cast<size_t>(shape_.head_dim);
     for (size_t at = 0; at < values.size(); at += 32) {
         format::BlockQ8_0 block;
         format::encode_row(DType::q8_0, &values[at], reinterpret_cast<std::byte*>(&block), 32);
@@ -153,7 +154,7 @@ std::vector<float> PagedStep::decode(const std::vector<std::byte>& bytes) const 
         return from_f16(halves);
     }
     std::vector<float> values(bytes.size() / 34 * 32);
-    const auto per_head = static_cast<size_t>(shape_.block_tokens * shape_.head_dim);
+    const auto per_head = static_cast<size_t>(shape_.block_tokens) * static_cast<size_t>(shape_.head_dim);
     for (size_t at = 0; at < values.size(); at += 32) {
         format::BlockQ8_0 block;
         const std::byte* head = bytes.data() + at / per_head * (per_head / 16 * 17);
