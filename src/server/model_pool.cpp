@@ -155,6 +155,7 @@ Status ModelPool::add_named(const std::string& source) {
     const engine::EmbeddedModel* const embedded = find_embedded(source);
     if (embedded != nullptr) {
         entry->name = source;
+        entry->created_s = changed_s("/proc/self/exe");
         entry->file_bytes = embedded->gguf.size();
     } else {
         TRY(engine::open_checkpoint(source));  // says what is wrong with it, before anything else begins

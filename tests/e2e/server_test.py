@@ -421,6 +421,18 @@ class Keys(ServerCase):
         self.assertEqual(self.server.request("GET", "//v1/models")[0], 400)
         self.assertEqual(self.server.request("GET", "/health")[0], 200)
 
+    def test_cached_prompts_are_not_shared_between_keys(self):
+        body = {"messages": [{"role": "user", "content": "Tell me about the fox and the lantern. " * 8}], "max_tokens": 1}
+
+        def cached(key):
+            answer = self.server.post("/v1/chat/completions", body, {"x-api-key": f"sk-{key}-0123456789abcdef"})[1]
+            return answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+        beginning = 16  # that all conversations have in common, and a key with its own earlier ones
+        self.assertLess(cached("reader"), beginning)
+        self.assertGreater(cached("reader"), beginning)
+        self.assertLess(cached("other"), beginning)
+
     def test_too_much_at_once_is_told_when_to_come_back(self):
         key = "Authorization: Bearer sk-reader-0123456789abcdef\r\n"
         connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=harness.TIMEOUT_S)
@@ -472,6 +484,12 @@ class Starting(harness.Case):
         self.assertEqual(server.post("/v1/chat/completions", body)[0], 200)
         for name in ("../secret", "secret", "models/../../secret", "/etc/passwd"):
             self.assertEqual(server.post("/v1/chat/completions", dict(body, model=name))[0], 404)
+        self.assertEqual(server.stop(), 0)
+
+    def test_a_full_disk_for_the_log_disturbs_nobody(self):
+        server = Server("--log", "/dev/full")
+        for _ in range(3):
+            self.assertEqual(server.post("/v1/chat/completions", {"messages": STORY, "max_tokens": 2})[0], 200)
         self.assertEqual(server.stop(), 0)
 
     def test_answers_under_way_are_written_before_the_server_ends(self):
