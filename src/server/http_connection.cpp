@@ -23,6 +23,7 @@ using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kMostDiscarded = 16 << 20;
 
 std::chrono::seconds time_left(Clock::time_point until) {
     const auto left = std::chrono::duration_cast<std::chrono::seconds>(until - Clock::now());
@@ -113,6 +114,20 @@ asio::awaitable<void> Connection::serve() {
         if (!more) break;
     }
     co_await transport_->end();
+    if (has_unread_) co_await discard();
+}
+
+// Reads a body that was refused for a while: closing at once would reset the connection, and the client would see
+// that and not the answer.
+asio::awaitable<void> Connection::discard() {
+    const Clock::time_point until = Clock::now() + std::chrono::seconds(2);
+    size_t left = kMostDiscarded;
+    while (left > 0) {
+        buffer_.clear();
+        const bool more = co_await read_more(until);
+        if (!more) co_return;
+        left -= std::min(left, buffer_.size());
+    }
 }
 
 asio::awaitable<bool> Connection::serve_request() {
@@ -153,6 +168,7 @@ asio::awaitable<bool> Connection::read_head(Incoming& request) {
         const size_t used = request.parser.put(asio::buffer(buffer_), error);
         buffer_.erase(0, used);
         if (error && error != http::error::need_more) {
+            has_unread_ = true;
             co_await refuse(request, shared_.app.refuse(parse_error(error)));
             co_return false;
         }
@@ -189,6 +205,7 @@ asio::awaitable<bool> Connection::read_body(Incoming& request) {
         const bool has_no_body =
             request.parser.content_length_remaining().value_or(0) == 0 && !request.parser.chunked();
         if (!has_no_body) request.keeps_alive = false;
+        has_unread_ = !has_no_body;
         co_await refuse(request, std::move(*admission.refusal));
         if (admitted) shared_.app.ended(*request.call);
         co_return false;
@@ -225,6 +242,7 @@ asio::awaitable<bool> Connection::read_body(Incoming& request) {
     shared_.body_bytes -= counted;
     if (wrong) {
         request.keeps_alive = false;
+        has_unread_ = true;
         co_await refuse(request, shared_.app.refuse(*wrong));
         shared_.app.ended(*request.call);
         co_return false;

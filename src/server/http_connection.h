@@ -35,6 +35,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   private:
     struct Incoming;
 
+    asio::awaitable<void> discard();
     asio::awaitable<bool> serve_request();  // false: it was the last
     asio::awaitable<bool> read_head(Incoming& request);
     asio::awaitable<bool> read_body(Incoming& request);
@@ -57,8 +58,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::shared_ptr<Exchange> exchange_;  // while a request is answered
     bool signalled_ = false;
     bool answering_ = false;
-    bool watching_ = false;  // watch() has not ended
-    bool gone_ = false;      // the client
+    bool watching_ = false;    // watch() has not ended
+    bool gone_ = false;        // the client
+    bool has_unread_ = false;  // the last request was refused before all of it had come
 };
 
 }  // namespace tandem::server

@@ -306,6 +306,11 @@ class Errors(ServerCase):
                 connection.sendall(raw_request("{}", extra=extra))
                 self.assertIn(status, connection.recv(100))
 
+    def test_who_sends_a_large_body_in_vain_still_reads_why(self):
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=harness.TIMEOUT_S) as connection:
+            connection.sendall(raw_request("x" * (4 << 20), path="/nothing"))
+            self.assertIn(b" 405 ", connection.recv(100))
+
     def test_a_body_that_is_too_large(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=harness.TIMEOUT_S) as connection:
             connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
