@@ -194,11 +194,12 @@ bool AnswerReader::step_reasoning() {
     const std::string_view mark = options_.format.reasoning_end;
     const std::string_view text = rest();
     const size_t found = text.find(mark);
-    const std::string_view before = text.substr(0, found == text.npos ? text.size() - held_back(text, mark) : found);
+    const std::string_view before =
+        text.substr(0, found == std::string_view::npos ? text.size() - held_back(text, mark) : found);
     const std::string_view shown = before.substr(0, before.size() - trailing_space(before));
     emit(PartKind::reasoning, shown);
     after_mark_ = after_mark_ && shown.empty();
-    if (found == text.npos) {
+    if (found == std::string_view::npos) {
         at_ += shown.size();
         return false;
     }
@@ -273,14 +274,14 @@ bool AnswerReader::step_start() {
 
 bool AnswerReader::step_content() {
     const std::string_view text = rest();
-    const size_t found = call_begin_.empty() ? text.npos : text.find(call_begin_);
+    const size_t found = call_begin_.empty() ? std::string_view::npos : text.find(call_begin_);
     std::string_view shown = text.substr(0, found);
-    if (found == text.npos) shown.remove_suffix(held_back(text, call_begin_));
+    if (found == std::string_view::npos) shown.remove_suffix(held_back(text, call_begin_));
     if (!call_begin_.empty()) shown.remove_suffix(trailing_space(shown));  // it may belong to a mark
     emit(PartKind::content, shown);
     after_mark_ = after_mark_ && shown.empty();
     at_ += shown.size();
-    if (found == text.npos) return false;
+    if (found == std::string_view::npos) return false;
     marked_ = true;
     return enter(State::call);
 }

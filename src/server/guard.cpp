@@ -43,7 +43,7 @@ std::optional<std::string> host_name(std::string_view host) {
     };
     const bool literal = name.starts_with('[');
     const std::string_view inner = literal ? name.substr(1, name.size() - 2) : name;
-    const bool fine = literal ? inner.find_first_not_of("0123456789abcdefABCDEF:.") == inner.npos
+    const bool fine = literal ? inner.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos
                               : std::all_of(inner.begin(), inner.end(), is_fine);
     if (inner.empty() || !fine) return std::nullopt;
     return lower(name);
@@ -178,7 +178,7 @@ Reply<Target> normalise_target(std::string_view target) {
             return bad_request("", "the path has an empty part, '.' or '..': write it without");
         rest.remove_prefix(part.size());
     }
-    std::string query(mark == target.npos ? std::string_view() : target.substr(mark + 1));
+    std::string query(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
     return Target{.path = std::move(path), .query = std::move(query)};
 }
 

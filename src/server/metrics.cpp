@@ -209,6 +209,7 @@ ModelMetrics& Metrics::model(const std::string& name) {
     of.lora_info
         .Add({{"model_name", name}, {"max_lora", "0"}, {"running_lora_adapters", ""}, {"waiting_lora_adapters", ""}})
         .Set(1);
+    // NOLINTNEXTLINE(modernize-make-unique): there is none for members by name
     auto series = std::unique_ptr<ModelMetrics::Series>(new ModelMetrics::Series{
         .running = of.running.Add(labels),
         .waiting = of.waiting.Add(labels),

@@ -27,6 +27,7 @@ inline std::vector<Json> events_of(const std::string& stream) {
 
 inline std::vector<std::string> types_of(const std::vector<Json>& events) {
     std::vector<std::string> types;
+    types.reserve(events.size());
     for (const Json& event : events) types.push_back(event.value("type", "?"));
     return types;
 }
