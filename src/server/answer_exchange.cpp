@@ -121,7 +121,8 @@ void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
     bool too_much = false;
     {
         const std::lock_guard lock(mutex_);
-        const auto index = static_cast<size_t>(first_choice + event.choice);
+        const int number = first_choice + event.choice;
+        const auto index = static_cast<size_t>(number);
         measure(index, static_cast<int>(event.tokens.size()));
         News& news = pending_[index];
         news.text += event.text;

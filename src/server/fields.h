@@ -33,7 +33,7 @@ class Fields {
     Reply<Ok> read(const char* key, std::optional<T>& out) const {
         if (find(key) == nullptr) return Ok{};
         T value = {};
-        const Reply<Ok> done = read(key, value);
+        Reply<Ok> done = read(key, value);
         if (done) out = std::move(value);
         return done;
     }

@@ -276,9 +276,9 @@ asio::awaitable<bool> Connection::send(Incoming& request, const Output& output) 
         request.responded = true;
         const bool has_length = !output.streams;
         if (!has_length && !chunked) request.keeps_alive = false;
-        static const Headers kNone;
+        const Headers none;
         const bool no_body = request.status == 204 || request.status == 304;
-        bytes = head_of(*output.head, request.call ? request.call->headers : kNone,
+        bytes = head_of(*output.head, request.call ? request.call->headers : none,
                         has_length && !no_body ? std::optional(output.head->body.size()) : std::nullopt,
                         !has_length && chunked, request.keeps_alive);
         if (has_length && !request.is_head) bytes += output.head->body;

@@ -142,11 +142,12 @@ void ModelPool::close() {
     }
     if (thread_.joinable()) thread_.join();
     std::unique_lock lock(mutex_);
-    for (const auto& [name, entry] : entries_) {
-        const auto idle = [&] { return !entry->model || entry->model.use_count() == 1; };
+    for (const auto& item : entries_) {
+        Entry& entry = *item.second;
+        const auto idle = [&entry] { return !entry.model || entry.model.use_count() == 1; };
         for (int i = 0; i < kMostLooks && !idle(); ++i) wake_.wait_for(lock, kLookWhileClosing);
-        if (entry->model) entry->model->halt();
-        entry->model.reset();
+        if (entry.model) entry.model->halt();
+        entry.model.reset();
     }
 }
 

@@ -54,7 +54,7 @@ Json messages_with_tools(const Ask& ask) {
     std::string system = describe(ask.tools);
     size_t i = 0;
     if (!ask.messages.empty() && ask.messages.front().value("role", "") == "system") {
-        system = ask.messages.front().value("content", "") + "\n\n" + system;
+        system.insert(0, ask.messages.front().value("content", "") + "\n\n");
         i = 1;
     }
     messages.push_back({{"role", "system"}, {"content", system}});
@@ -64,7 +64,7 @@ Json messages_with_tools(const Ask& ask) {
         std::string role = message.value("role", "user");
         if (role == "tool") {
             role = "user";
-            content = "The tool answered:\n" + content;
+            content.insert(0, "The tool answered:\n");
         }
         const auto calls = message.find("tool_calls");
         if (calls != message.end()) content += text_of_calls(*calls);
