@@ -16,6 +16,11 @@ int64_t nanoseconds(double seconds) {
     return static_cast<int64_t>(std::clamp(seconds, 0.0, 1e9) * 1e9);
 }
 
+// Clients send fields that they do not use as "" or [].
+bool is_blank(const Json& value) {
+    return value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
+}
+
 std::string ollama_error(const ApiError& error) {
     return dump({{"error", error.message}}) + "\n";
 }
@@ -31,7 +36,7 @@ Reply<Ok> read_keep_alive(const Fields& body, Ask& ask) {
 
 Reply<Ok> read_ollama_format(const Fields& body, Ask& ask) {
     const Json* const format = body.find("format");
-    if (format == nullptr || *format == "") return Ok{};
+    if (format == nullptr || (format->is_string() && is_blank(*format))) return Ok{};
     if (*format == "json") {
         ask.format.kind = FormatKind::json_object;
     } else if (format->is_object()) {
@@ -177,7 +182,7 @@ Reply<Ask> parse_ollama_generate(const Json& body) {
     TRY(refuse_images(fields));
     for (const char* key : {"suffix", "template", "context"}) {
         const Json* const value = fields.find(key);
-        if (value != nullptr && !value->empty() && *value != "")
+        if (value != nullptr && !is_blank(*value))
             return bad_request(key, "{} is not supported: leave it out, or use /api/chat", key);
     }
     std::string prompt;
