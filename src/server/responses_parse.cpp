@@ -45,9 +45,10 @@ class Items {
   private:
     // The assistant's message that goes on, or a new one: after text there may be calls, but no other text.
     Json& answer(bool for_call) {
-        const bool goes_on =
-            !messages_.empty() && messages_.back()["role"] == "assistant" &&
-            (for_call || (messages_.back()["content"] == "" && !messages_.back().contains("tool_calls")));
+        const bool has_one = !messages_.empty() && messages_.back()["role"] == "assistant";
+        const bool is_bare = has_one && messages_.back()["content"].get_ref<const std::string&>().empty() &&
+                             !messages_.back().contains("tool_calls");
+        const bool goes_on = has_one && (for_call || is_bare);
         if (!goes_on) messages_.push_back({{"role", "assistant"}, {"content", ""}});
         return messages_.back();
     }
