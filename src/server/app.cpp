@@ -68,7 +68,7 @@ Reply<Ok> App::find_route(Call& call) {
                     .headers = {{"Allow", allowed}}};
 }
 
-Reply<Ok> App::authorize(Call& call) {
+Reply<Ok> App::authorize(Call& call) const {
     call.may_administrate = options_.keys.empty();
     if (options_.keys.empty()) return Ok{};
     const std::optional<std::string> secret = TRY(presented_key(call.head));

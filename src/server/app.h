@@ -80,7 +80,7 @@ class App {
   private:
     friend struct Endpoints;
 
-    Reply<Ok> authorize(Call& call);
+    Reply<Ok> authorize(Call& call) const;
     Reply<Ok> find_route(Call& call);
     void report_load(Call& call);
     void work(const std::shared_ptr<AnswerExchange>& exchange, std::function<void()> task);
