@@ -47,7 +47,8 @@ fuzz-short: build/fuzz/build.ninja
 tales:
 	python3 -B -m unittest discover --start-directory tools/tales
 
-bench: build-all ## Measure this machine: tokens per second and GB/s
+bench: build ## Measure this machine: tokens per second and GB/s
+	cmake --build --preset release --target bench_cpu_kernels
 	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench --model $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
 	build/bench_cpu_kernels
 
@@ -77,8 +78,8 @@ lint: packages-test check-format tidy ## Formatting, clang-tidy, shellcheck and 
 check-format:
 	@clang-format-14 --dry-run -Werror $(CPP_FILES)
 
-tidy: build/build.ninja build/fuzz/build.ninja
-	run-clang-tidy-14 -quiet -p build -j $(JOBS)
+tidy: build/lint/build.ninja build/fuzz/build.ninja
+	run-clang-tidy-14 -quiet -p build/lint -j $(JOBS)
 	run-clang-tidy-14 -quiet -p build/fuzz -j $(JOBS) tests/fuzz/
 
 format: packages-test ## Rewrite the sources in the house format
