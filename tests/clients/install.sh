@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the npm packages of a folder, unless they are there: tests/clients/install.sh FOLDER.
+# Installs the npm packages of a folder, unless they are there: tests/clients/install.sh FOLDER. Exits with 3 where that is not
+# possible.
 set -euo pipefail
 cd "$1"
 
@@ -9,6 +10,9 @@ if ((${node_major:-0} < 20)) || ! command -v npm > /dev/null; then
     exit 3
 fi
 cmp --silent package-lock.json node_modules/.installed.json || {
-    npm ci --silent
+    npm ci --silent || {
+        echo "npm cannot install the packages of $1: is there a network?" >&2
+        exit 3
+    }
     cp package-lock.json node_modules/.installed.json
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the npm clients and runs them against build/tandem serve: run.sh [--where-possible].
-# With --where-possible, a machine without Node 20 passes.
+# With --where-possible, a machine without Node 20 or without a network passes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
