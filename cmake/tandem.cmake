@@ -16,7 +16,10 @@ function(tandem_test name folder)
   add_executable(${name} ${sources})
   # Tests of a folder use the same names, and g++ warns of unnamed fixtures outside of a file's own unit.
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
-  target_compile_options(${name} PRIVATE -O0 $<$<BOOL:${TANDEM_SANITIZE}>:-fno-sanitize=undefined>)
+  target_compile_options(${name} PRIVATE -O0)
+  if(TANDEM_SANITIZE)
+    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TANDEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                                              TANDEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
