@@ -173,7 +173,8 @@ Json arguments_of(const Json& arguments) {
     const auto& source = arguments.get_ref<const std::string&>();
     if (source.empty()) return Json::object();
     Result<Json> parsed = format::parse_ordered_json(source, "arguments");
-    return parsed && parsed->is_object() ? std::move(*parsed) : arguments;
+    if (!parsed || !parsed->is_object()) return arguments;
+    return std::move(*parsed);
 }
 
 Reply<Ok> check_tool(const Json& tool, const std::string& path) {

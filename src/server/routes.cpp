@@ -10,7 +10,7 @@
 namespace tandem::server {
 
 std::span<const Route> routes() {
-    static const Route kRoutes[] = {
+    static const Route all[] = {
         {"GET", "/", Access::open, nullptr, Endpoints::root},
         {"GET", "/health", Access::open, nullptr, Endpoints::health},
         {"GET", "/metrics", Access::use, nullptr, Endpoints::metrics},
@@ -36,7 +36,7 @@ std::span<const Route> routes() {
         {"POST", "/api/pull", Access::use, nullptr, Endpoints::ollama_pull, kOllamaChat.error},
         {"GET", "/*", Access::open, nullptr, Endpoints::page},
     };
-    return kRoutes;
+    return all;
 }
 
 bool matches(const Route& route, std::string_view path, std::string& name) {
