@@ -1,0 +1,93 @@
+// Runtime: the one interface between the NPU backend and what executes designs, the device itself or its emulator.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "device/backend.h"
+
+namespace tandem::npu {
+
+struct Design;  // npu/design.h
+
+// Host memory that runs read and write in place: `bytes` is where its maker put it. Whoever imports memory keeps it for
+// as long as the Buffer lives; `keeper` can see to that.
+class Buffer {
+  public:
+    explicit Buffer(std::span<std::byte> bytes, std::shared_ptr<const void> keeper = nullptr)
+        : bytes_(bytes), keeper_(std::move(keeper)) {}
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    virtual ~Buffer() = default;
+
+    std::span<std::byte> bytes() const { return bytes_; }
+
+  private:
+    std::span<std::byte> bytes_;
+    std::shared_ptr<const void> keeper_;
+};
+
+struct BufferOptions {
+    bool constant = false;                         // written before it is imported and never after: weights
+    std::shared_ptr<const void> keeper = nullptr;  // kept as long as the Buffer: it may own the memory
+};
+
+struct RunReport {
+    double seconds = 0;
+    bool estimated = false;  // by the emulator, in place of a clock
+};
+
+constexpr std::chrono::milliseconds kRunTimeout{10'000};  // no design of ours takes a tenth of it
+
+// A design that is ready to run.
+class LoadedDesign {
+  public:
+    LoadedDesign() = default;
+    LoadedDesign(const LoadedDesign&) = delete;
+    LoadedDesign& operator=(const LoadedDesign&) = delete;
+    virtual ~LoadedDesign() = default;
+
+    // Runs to the end with the host buffers of the design's runtime sequence, in its order. An error means that what it
+    // writes is undefined. One that does not end in time is given up; the emulator, which notices when nothing moves
+    // any more, need not look at the clock.
+    virtual Result<RunReport> run(std::span<Buffer* const> arguments,
+                                  std::chrono::milliseconds timeout = kRunTimeout) = 0;
+};
+
+struct Launch {
+    LoadedDesign* design = nullptr;
+    std::span<Buffer* const> arguments;
+};
+
+// Not for several threads at a time; runs of one Runtime are one after another.
+class Runtime {
+  public:
+    static constexpr uint64_t kPageBytes = 4096;
+
+    Runtime() = default;
+    Runtime(const Runtime&) = delete;
+    Runtime& operator=(const Runtime&) = delete;
+    virtual ~Runtime() = default;
+
+    virtual std::string_view name() const = 0;  // "npu", "npu emulator": in every report of what ran
+    virtual const device::Description& describe() const = 0;
+
+    // Makes memory of the host usable for runs, without a copy. It must be whole pages.
+    virtual Result<std::shared_ptr<Buffer>> import_memory(std::span<std::byte> memory, BufferOptions options) = 0;
+    // A part of a Buffer that begins with a page; it keeps the whole.
+    virtual Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
+                                                 uint64_t size_bytes) = 0;
+
+    virtual Result<std::unique_ptr<LoadedDesign>> load(const Design& design) = 0;
+
+    // Runs one after another, each seeing what those before wrote: together at the cost of one dispatch where the
+    // runtime can do that. The time-out is for all.
+    virtual Result<RunReport> run_all(std::span<const Launch> launches, std::chrono::milliseconds timeout);
+};
+
+}  // namespace tandem::npu
