@@ -1,0 +1,149 @@
+// Design: what the array is to do, in plain data: workers on tiles, object FIFOs between them, and what the host moves.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tandem::npu {
+
+// Column and row as the vendor counts them: row 0 is the shim, row 1 the mem tile, rows from 2 on compute.
+struct Tile {
+    int column = 0;
+    int row = 0;
+
+    auto operator<=>(const Tile&) const = default;
+};
+
+enum class Element : uint8_t { i8, u8, i16, i32, bf16, f32 };
+int64_t size_bytes(Element element);
+std::string_view name(Element element);  // "i8", "bf16"
+
+// An object of a FIFO, a buffer of a tile or an argument of the host: `count` elements in a row.
+struct ObjectType {
+    Element element = Element::i8;
+    int64_t count = 0;
+
+    int64_t size_bytes() const;
+    bool operator==(const ObjectType&) const = default;
+};
+
+// The order in which a DMA walks over elements, outermost first; none: one after another.
+struct AccessDim {
+    int64_t size = 1;
+    int64_t stride = 1;  // in elements
+
+    bool operator==(const AccessDim&) const = default;
+};
+using Access = std::vector<AccessDim>;
+int64_t elements(const Access& access);  // how many it walks over: the product of the sizes
+
+// Objects on their way from one tile to others. Several consumers get the same objects. `depth` objects lie at either
+// end (at one end only between neighbours that share memory).
+struct Fifo {
+    std::string name;
+    Tile producer;
+    std::vector<Tile> consumers;
+    ObjectType object;
+    int depth = 2;
+    Access to_stream = {};                 // how the producer's DMA reads an object
+    std::vector<Access> from_stream = {};  // per consumer: how its DMA writes one; empty: one after another
+};
+
+// A mem tile passes objects on without a core. One to one; one to several: an object of `from` is cut at `offsets`
+// (distribute); several to one: objects are put together (join).
+struct Link {
+    std::vector<std::string> from;
+    std::vector<std::string> to;
+    std::vector<int64_t> offsets = {};  // elements, one per part of the larger object
+};
+
+// A function of kernels/: its symbol, its file and what it takes.
+struct KernelUse {
+    std::string symbol;
+    std::string source;  // "matmul_i8.cc"
+
+    struct Argument {
+        bool number = false;  // an int32_t
+        ObjectType buffer = {};
+    };
+    std::vector<Argument> arguments;
+    std::string mmul = "";  // the shape it multiplies in, "4x8x8 i8"; none: no matrix products
+};
+
+// What a worker's core does. `object` counts from the oldest acquired object of that FIFO.
+struct Acquire {
+    std::string fifo;
+    int count = 1;
+};
+struct Release {
+    std::string fifo;
+    int count = 1;
+};
+struct ObjectArgument {
+    std::string fifo;
+    int object = 0;
+};
+struct BufferArgument {
+    std::string buffer;  // of the worker
+};
+struct Call {
+    std::string kernel;  // symbol
+    std::vector<std::variant<ObjectArgument, BufferArgument, int32_t>> arguments;
+};
+struct Loop;
+using Statement = std::variant<Acquire, Release, Call, Loop>;
+struct Loop {
+    int64_t count = 1;
+    std::vector<Statement> body;
+};
+
+struct LocalBuffer {
+    std::string name;
+    ObjectType type;
+};
+
+struct Worker {
+    Tile tile;
+    std::vector<LocalBuffer> buffers = {};
+    std::vector<Statement> body;  // once per run of the sequence
+    int64_t stack_bytes = 1024;
+};
+
+// What the host moves, in order. Transfers of different FIFOs run side by side.
+struct HostArgument {
+    std::string name;
+    ObjectType type;
+};
+struct Transfer {
+    std::string fifo;  // whose producer (fill) or consumer (drain) is a shim tile
+    int argument = 0;
+    int64_t offset = 0;  // in elements
+    Access access;       // up to 4 dimensions; the outermost may repeat (stride 0)
+    bool wait = false;   // the sequence goes on when it is done
+};
+struct Sequence {
+    std::vector<HostArgument> arguments;
+    std::vector<Transfer> transfers;
+};
+
+// What a design computes is not checked before npu/check.h has accepted it.
+struct Design {
+    std::string name;   // of the shape too: "gemm_i8_512x4096x4096"
+    std::string array;  // "npu1"
+    std::vector<Fifo> fifos;
+    std::vector<Link> links = {};
+    std::vector<KernelUse> kernels;
+    std::vector<Worker> workers;
+    Sequence sequence;
+};
+
+// The part of that name, or nullptr.
+const Fifo* find_fifo(const Design& design, std::string_view name);
+const KernelUse* find_kernel_use(const Design& design, std::string_view symbol);
+const LocalBuffer* find_buffer(const Worker& worker, std::string_view name);
+
+}  // namespace tandem::npu
