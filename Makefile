@@ -15,7 +15,7 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 
 CTEST := ctest --parallel $(JOBS) --output-on-failure --no-tests=error
-CPP_FILES = $(shell find src tests bench -name node_modules -prune -o '(' -name '*.h' -o -name '*.cpp' ')' -print)
+CPP_FILES = $(shell find src tests bench -name node_modules -prune -o '(' -name '*.[ch]pp' -o -name '*.h' -o -name '*.cc' ')' -print)
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile

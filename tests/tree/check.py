@@ -10,9 +10,9 @@ from pathlib import Path
 
 MAX_LINES = 800
 SKIPPED = {".git", "build", "node_modules", "__pycache__", "data", "corpus", "assets"}
-TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".txt", ".mjs", ".json", ".cmake", ".comp", ".yml", ".ts",
+TEXT = {".h", ".hpp", ".cpp", ".cc", ".py", ".sh", ".md", ".txt", ".mjs", ".json", ".cmake", ".comp", ".yml", ".ts",
         ".css", ".html", ""}
-CODE = {".h", ".cpp", ".py", ".sh", ".mjs", ".cmake", ".comp", ".ts", ".css"}
+CODE = {".h", ".hpp", ".cpp", ".cc", ".py", ".sh", ".mjs", ".cmake", ".comp", ".ts", ".css"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SYSTEM_HEADERS = {"vulkan": "vulkan", "xrt": "npu"}  # the headers <key/...> belong to the folder src/value
@@ -65,7 +65,7 @@ def check_source(path, lines, arrows):
 def check_text(path, lines):
     if path.suffix in CODE and len(lines) > MAX_LINES:
         yield len(lines), f"{len(lines)} lines: split by idea what passes {MAX_LINES}"
-    if path.suffix == ".h" and not (lines and lines[0].startswith("// ")):
+    if path.suffix in {".h", ".hpp"} and not (lines and lines[0].startswith("// ")):
         yield 1, "a header opens with a comment that says its purpose"
     for number, line in enumerate(lines, 1):
         for pattern, problem in SLIPS:
@@ -95,7 +95,7 @@ def check_tree(root):
     for path in text_files(root):
         lines = (root / path).read_text(errors="replace").splitlines()
         found = list(check_text(path, lines))
-        if path.parts[0] == "src" and path.suffix in {".h", ".cpp"}:
+        if path.parts[0] == "src" and path.suffix in {".h", ".hpp", ".cpp", ".cc"}:
             found += check_source(path, lines, arrows)
         if path == Path("src/CMakeLists.txt"):
             found += check_cmake(lines, arrows)

@@ -1,0 +1,212 @@
+#include "npu/kernels.h"
+
+#include <aie_api/machine.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+
+extern "C" {
+void matmul_i8(const int8_t*, const int8_t*, int32_t*, int32_t, int32_t, int32_t);
+void zero_i32(int32_t*, int32_t);
+void scale_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, int32_t);
+void requantize_i32_i8(const int32_t*, int8_t*, int32_t, int32_t);
+void quantize_f32_i8(const float*, int8_t*, float*, int32_t, int32_t);
+void quantize_blocks_f32_i8(const float*, int8_t*, float*, int32_t);
+}
+
+namespace tandem::npu {
+namespace {
+
+using Arguments = std::span<const KernelArgument>;
+
+template <typename T>
+constexpr Element element_of() {
+    if constexpr (std::is_same_v<T, int8_t>) return Element::i8;
+    if constexpr (std::is_same_v<T, int32_t>) return Element::i32;
+    if constexpr (std::is_same_v<T, float>) return Element::f32;
+}
+
+template <typename T>
+constexpr KernelParameter parameter() {
+    if constexpr (std::is_pointer_v<T>) {
+        using Pointed = std::remove_pointer_t<T>;
+        return {.kind = std::is_const_v<Pointed> ? ArgumentKind::input : ArgumentKind::output,
+                .element = element_of<std::remove_const_t<Pointed>>()};
+    } else {
+        static_assert(std::is_same_v<T, int32_t>);
+        return {};
+    }
+}
+
+template <typename T>
+T pass(const KernelArgument& argument) {
+    if constexpr (std::is_pointer_v<T>) {
+        return static_cast<T>(argument.data);
+    } else {
+        return argument.value;
+    }
+}
+
+// The list of parameters and the call of a function, from its type.
+template <auto kFunction, typename... Args>
+Kernel bind(void (*)(Args...), Kernel kernel) {
+    kernel.parameters = {parameter<Args>()...};
+    kernel.call = [](Arguments arguments) {
+        [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+            kFunction(pass<Args>(arguments[kIndex])...);
+        }
+        (std::index_sequence_for<Args...>());
+    };
+    return kernel;
+}
+
+template <auto kFunction>
+Kernel describe(Kernel kernel) {
+    return bind<kFunction>(kFunction, std::move(kernel));
+}
+
+// --- sizes
+
+Status check_multiple(std::string_view name, int32_t value, int32_t of) {
+    if (value >= 0 && value % of == 0) return Ok{};
+    return fail("{} is {}: a multiple of {} is needed", name, value, of);
+}
+
+// The buffers, in the order of the arguments, must have these many bytes.
+Status check_bytes(Arguments arguments, std::initializer_list<int64_t> needed) {
+    const auto* bytes = needed.begin();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        if (arguments[i].is_value) continue;
+        if (arguments[i].size_bytes < *bytes) {
+            return fail("argument {} has {} bytes: {} are needed", i, arguments[i].size_bytes, *bytes);
+        }
+        ++bytes;
+    }
+    return Ok{};
+}
+
+Status check_matmul(Arguments arguments) {
+    const int64_t m = arguments[3].value;
+    const int64_t k = arguments[4].value;
+    const int64_t n = arguments[5].value;
+    TRY(check_multiple("m", arguments[3].value, 8));
+    TRY(check_multiple("k", arguments[4].value, 8));
+    TRY(check_multiple("n", arguments[5].value, 16));
+    return check_bytes(arguments, {m * k, k * n, 4 * m * n});
+}
+
+Status check_zero(Arguments arguments) {
+    TRY(check_multiple("count", arguments[1].value, 16));
+    return check_bytes(arguments, {int64_t{4} * arguments[1].value});
+}
+
+Status check_scale(Arguments arguments) {
+    const int64_t m = arguments[4].value;
+    const int64_t n = arguments[5].value;
+    TRY(check_multiple("m", arguments[4].value, 4));
+    TRY(check_multiple("n", arguments[5].value, 8));
+    return check_bytes(arguments, {4 * m * n, 4 * m, 4 * n, 4 * m * n});
+}
+
+Status check_requantize(Arguments arguments) {
+    const int32_t shift = arguments[3].value;
+    TRY(check_multiple("count", arguments[2].value, 32));
+    if (shift < 0 || shift > 31) return fail("shift is {}: 0 to 31 can be done", shift);
+    return check_bytes(arguments, {int64_t{4} * arguments[2].value, arguments[2].value});
+}
+
+Status check_quantize(Arguments arguments) {
+    const int64_t rows = arguments[3].value;
+    const int64_t cols = arguments[4].value;
+    TRY(check_multiple("rows", arguments[3].value, 1));
+    TRY(check_multiple("cols", arguments[4].value, 16));
+    return check_bytes(arguments, {4 * rows * cols, rows * cols, 4 * rows});
+}
+
+Status check_quantize_blocks(Arguments arguments) {
+    const int64_t blocks = arguments[3].value;
+    TRY(check_multiple("blocks", arguments[3].value, 1));
+    return check_bytes(arguments, {128 * blocks, 32 * blocks, 4 * blocks});
+}
+
+const std::vector<Kernel>& table() {
+    static const std::vector<Kernel> kernels = {
+        describe<&::matmul_i8>(
+            {.name = "matmul_i8", .source = "matmul_i8.cc", .mmul = "4x8x8 i8", .check_sizes = check_matmul}),
+        describe<&::zero_i32>({.name = "zero_i32", .source = "zero_i32.cc", .check_sizes = check_zero}),
+        describe<&::scale_i32_f32>({.name = "scale_i32_f32", .source = "scale_i32_f32.cc", .check_sizes = check_scale}),
+        describe<&::requantize_i32_i8>(
+            {.name = "requantize_i32_i8", .source = "requantize_i32_i8.cc", .check_sizes = check_requantize}),
+        describe<&::quantize_f32_i8>(
+            {.name = "quantize_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize}),
+        describe<&::quantize_blocks_f32_i8>(
+            {.name = "quantize_blocks_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize_blocks}),
+    };
+    return kernels;
+}
+
+}  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+    macs += other.macs;
+    load_bytes += other.load_bytes;
+    store_bytes += other.store_bytes;
+    vector_ops += other.vector_ops;
+    scalar_ops += other.scalar_ops;
+    matrix_cycles += other.matrix_cycles;
+    return *this;
+}
+
+uint64_t Counts::cycles() const {
+    const uint64_t busiest = std::max({matrix_cycles + vector_ops, load_bytes / 64, store_bytes / 32, scalar_ops});
+    return static_cast<uint64_t>(std::ceil(static_cast<double>(busiest) / kIssueEfficiency));
+}
+
+std::span<const Kernel> all_kernels() {
+    return table();
+}
+
+const Kernel* find_kernel(std::string_view name) {
+    const auto found = std::ranges::find(table(), name, &Kernel::name);
+    return found == table().end() ? nullptr : &*found;
+}
+
+Status check_call(const Kernel& kernel, std::span<const KernelArgument> arguments) {
+    if (arguments.size() != kernel.parameters.size()) {
+        return fail("kernel {}: {} arguments given, {} needed", kernel.name, arguments.size(),
+                    kernel.parameters.size());
+    }
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        const bool number = kernel.parameters[i].kind == ArgumentKind::number;
+        if (arguments[i].is_value != number) {
+            return fail("kernel {}: argument {} must be a {}", kernel.name, i, number ? "number" : "buffer");
+        }
+        if (!number && reinterpret_cast<uintptr_t>(arguments[i].data) % 64 != 0) {
+            return fail("kernel {}: argument {} does not begin at a multiple of 64 bytes", kernel.name, i);
+        }
+    }
+    Status sizes = kernel.check_sizes(arguments);
+    if (!sizes) return fail("kernel {}: {}", kernel.name, sizes.error().message);
+    return Ok{};
+}
+
+Counts run_kernel(const Kernel& kernel, std::span<const KernelArgument> arguments) {
+    const Status allowed = check_call(kernel, arguments);
+    CHECK(allowed, allowed ? "" : allowed.error().message);
+    aie::host::core = {};
+    kernel.call(arguments);
+    const aie::host::Work& work = aie::host::core.work;
+    return {.macs = work.macs,
+            .load_bytes = work.load_bytes,
+            .store_bytes = work.store_bytes,
+            .vector_ops = work.vector_ops,
+            .scalar_ops = work.scalar_ops,
+            .matrix_cycles = work.matrix_cycles};
+}
+
+}  // namespace tandem::npu

@@ -1,0 +1,82 @@
+// The kernels of the array by name: what they take, how the host calls them, and what they cost.
+//
+// All buffers are in the memory of a tile and begin at a multiple of 64 bytes. All numbers are int32_t; a float that is
+// passed as a number is passed as its bits. T(r,c) of a matrix [R][C] is [R/r][C/c][r][c]: blocks in rows, each
+// of them row-major. A DMA makes T() of row-major rows on the way, as long as four bytes stay together.
+//
+// kernel                  what it does
+// matmul_i8               c += a b; a T(4,8) of [m][k], b T(8,8) of [k][n], c T(4,8) of [m][n]; m % 8, k % 8, n % 16 ==
+// 0 zero_i32                c = 0; count % 16 == 0 scale_i32_f32           y = c * row_scale * col_scale; c, y T(4,8)
+// of [m][n]; m % 4, n % 8 == 0 requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count % 32 == 0
+// quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; row-major; cols % 16 == 0
+// quantize_blocks_f32_i8  the same for blocks of 32: the int8 cache
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "npu/design.h"
+
+namespace tandem::npu {
+
+// A buffer or a number.
+struct KernelArgument {
+    void* data = nullptr;
+    int64_t size_bytes = 0;
+    int32_t value = 0;
+    bool is_value = false;
+};
+
+enum class ArgumentKind : uint8_t { number, input, output };  // an output may be read as well
+
+struct KernelParameter {
+    ArgumentKind kind = ArgumentKind::number;
+    Element element = Element::i32;
+
+    bool operator==(const KernelParameter&) const = default;
+};
+
+// What a call did, counted while it ran on the host.
+struct Counts {
+    uint64_t macs = 0;
+    uint64_t load_bytes = 0;
+    uint64_t store_bytes = 0;
+    uint64_t vector_ops = 0;  // one works on a register of 64 bytes
+    uint64_t scalar_ops = 0;
+    uint64_t matrix_cycles = 0;  // of `macs`, at the rate of their types: 256 a cycle for int8, 128 for bfloat16
+
+    Counts& operator+=(const Counts& other);
+
+    // An estimate for AIE2. In one cycle a core issues two loads and a store of 32 bytes, one operation of the vector
+    // unit (a matrix product is one as well) and one scalar one; the busiest of these decides, and loops never issue
+    // without gaps: see kIssueEfficiency.
+    uint64_t cycles() const;
+};
+
+// The share of the cycles in which the busiest unit really issues. The published int8 kernels of AIE2 reach 107 of 256
+// products a cycle.
+inline constexpr double kIssueEfficiency = 0.45;
+
+struct Kernel {
+    std::string_view name;
+    std::string_view source;     // in npu/kernels/: "matmul_i8.cc"
+    std::string_view mmul = {};  // the shape it multiplies in: "4x8x8 i8"; none: no matrix products
+    std::vector<KernelParameter> parameters = {};
+    void (*call)(std::span<const KernelArgument>) = nullptr;
+    // The sizes a kernel has no loop for, and buffers too small for the numbers; asked by check_call.
+    Status (*check_sizes)(std::span<const KernelArgument>) = nullptr;
+};
+
+std::span<const Kernel> all_kernels();
+const Kernel* find_kernel(std::string_view name);  // nullptr: there is none
+
+// Why a kernel must not be called so: another number or kind of arguments, alignment, sizes.
+Status check_call(const Kernel& kernel, std::span<const KernelArgument> arguments);
+
+// Calls it on the host, as on a core that has just started. The arguments must have passed check_call.
+Counts run_kernel(const Kernel& kernel, std::span<const KernelArgument> arguments);
+
+}  // namespace tandem::npu
