@@ -21,7 +21,8 @@ constexpr TileLimits kShim{.memory_bytes = 0,
                            .max_words = (int64_t{1} << 32) - 1,
                            .max_size = 1023,
                            .max_stride = int64_t{1} << 20,
-                           .max_repeat = 64};
+                           .max_repeat = 64,
+                           .queue = 4};
 constexpr TileLimits kMem{.memory_bytes = 512 * 1024,
                           .banks = 8,
                           .program_bytes = 0,
@@ -33,7 +34,8 @@ constexpr TileLimits kMem{.memory_bytes = 512 * 1024,
                           .max_words = (int64_t{1} << 17) - 1,
                           .max_size = 1023,
                           .max_stride = int64_t{1} << 17,
-                          .max_repeat = 0};
+                          .max_repeat = 0,
+                          .queue = 0};
 constexpr TileLimits kCompute{.memory_bytes = 64 * 1024,
                               .banks = 4,
                               .program_bytes = 16 * 1024,
@@ -45,7 +47,8 @@ constexpr TileLimits kCompute{.memory_bytes = 64 * 1024,
                               .max_words = (int64_t{1} << 14) - 1,
                               .max_size = 255,
                               .max_stride = int64_t{1} << 13,
-                              .max_repeat = 0};
+                              .max_repeat = 0,
+                              .queue = 0};
 
 constexpr Ports kShimPorts{.north = 6, .south = 0, .east = 4, .west = 4};
 constexpr Ports kMemPorts{.north = 6, .south = 4, .east = 0, .west = 0};

@@ -15,8 +15,8 @@ std::string_view name(TileKind kind);  // "shim", "mem tile", "compute tile"
 
 // Per tile of a kind. DMA counts 4-byte words: a descriptor moves up to `max_words` of them along up to `dimensions`
 // dimensions. All but the outermost take up to `max_size` steps (the innermost counts words), each `max_stride` words
-// at most; what is contiguous as a whole needs no dimensions. The shim's outermost dimension is a repetition of up to
-// `max_repeat`.
+// at most; what is contiguous as a whole needs no dimensions. The shim's outermost dimension of four is a repetition of
+// up to `max_repeat`, and its channels queue `queue` transfers.
 struct TileLimits {
     int64_t memory_bytes = 0;
     int banks = 0;
@@ -30,6 +30,7 @@ struct TileLimits {
     int64_t max_size = 0;
     int64_t max_stride = 0;
     int64_t max_repeat = 0;
+    int queue = 0;
 };
 
 // Streams that one switch box can send to its neighbours.

@@ -74,7 +74,8 @@ struct KernelUse {
     std::string mmul = "";  // the shape it multiplies in, "4x8x8 i8"; none: no matrix products
 };
 
-// What a worker's core does. `object` counts from the oldest acquired object of that FIFO.
+// What a worker's core does. Acquire takes `count` more objects, waiting for them; a worker holds `depth` of a FIFO at
+// most, and what a loop's body acquires it releases. `object` counts from the oldest object that is held.
 struct Acquire {
     std::string fifo;
     int count = 1;
@@ -113,7 +114,9 @@ struct Worker {
     int64_t stack_bytes = 1024;
 };
 
-// What the host moves, in order. Transfers of different FIFOs run side by side.
+// What the host moves, in order. Transfers of different FIFOs run side by side; those of one FIFO queue up, and a
+// further one than the shim's queue holds lets the sequence wait. The run ends when all that goes to the host has
+// arrived.
 struct HostArgument {
     std::string name;
     ObjectType type;
@@ -122,7 +125,7 @@ struct Transfer {
     std::string fifo;  // whose producer (fill) or consumer (drain) is a shim tile
     int argument = 0;
     int64_t offset = 0;  // in elements
-    Access access;       // up to 4 dimensions; the outermost may repeat (stride 0)
+    Access access;       // up to 4 dimensions; the outermost may repeat (stride 0); whole objects in all
     bool wait = false;   // the sequence goes on when it is done
 };
 struct Sequence {
