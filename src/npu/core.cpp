@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <numeric>
+
+#include "npu/machine.h"
+
+namespace tandem::npu {
+namespace {
+
+constexpr int kMaxLoopDepth = 16;
+
+}  // namespace
+
+Result<Core> Core::make(const Design& design, const Worker& worker, const KernelFinder& kernels,
+                        std::vector<End> ends) {
+    Core core;
+    core.tile_ = worker.tile;
+    core.ends_ = std::move(ends);
+    core.locals_.reserve(worker.buffers.size());
+    for (const LocalBuffer& buffer : worker.buffers)
+        core.locals_.push_back({buffer.name, buffer.type.size_bytes(), GuardedMemory(buffer.type.size_bytes(), 1)});
+    TRY(core.add_statements(design, worker.body, kernels, 0));
+    core.reset();
+    return core;
+}
+
+void Core::reset() {
+    at_ = 0;
+    iterations_left_.clear();
+    activity_ = {.tile = tile_, .calls = 0, .cycles = 0, .counts = {}};
+    for (End& end : ends_) end.held = 0;
+    for (Local& local : locals_) local.memory.poison();
+}
+
+Result<size_t> Core::find_end(const std::string& fifo) const {
+    const auto at =
+        std::find_if(ends_.begin(), ends_.end(), [&](const End& end) { return end.pool->fifo().name == fifo; });
+    if (at == ends_.end()) return fail("worker on tile {} is at no end of FIFO '{}'", text(tile_), fifo);
+    return static_cast<size_t>(at - ends_.begin());
+}
+
+Status Core::add_statements(const Design& design, const std::vector<Statement>& body, const KernelFinder& kernels,
+                            int depth) {
+    if (depth > kMaxLoopDepth) return fail("worker on tile {}: loops are nested too deep", text(tile_));
+    for (const Statement& statement : body) {
+        if (const auto* wanted = std::get_if<Acquire>(&statement)) {
+            const size_t end = TRY(find_end(wanted->fifo));
+            ops_.push_back({Op::Kind::acquire, end, static_cast<uint64_t>(wanted->count), 0});
+        } else if (const auto* done = std::get_if<Release>(&statement)) {
+            const size_t end = TRY(find_end(done->fifo));
+            ops_.push_back({Op::Kind::release, end, static_cast<uint64_t>(done->count), 0});
+        } else if (const auto* to_call = std::get_if<Call>(&statement)) {
+            TRY(add_call(design, *to_call, kernels));
+        } else {
+            const auto& loop = std::get<Loop>(statement);
+            const size_t begin = ops_.size();
+            ops_.push_back({Op::Kind::loop, 0, static_cast<uint64_t>(std::max<int64_t>(loop.count, 0)), 0});
+            TRY(add_statements(design, loop.body, kernels, depth + 1));
+            ops_.push_back({Op::Kind::next, 0, 0, begin + 1});
+            ops_[begin].jump = ops_.size();
+        }
+    }
+    return Ok{};
+}
+
+Status Core::add_call(const Design& design, const Call& call, const KernelFinder& kernels) {
+    PreparedCall made;
+    made.kernel = kernels(call.kernel);
+    if (made.kernel == nullptr) return fail("design '{}': there is no kernel '{}'", design.name, call.kernel);
+    if (made.kernel->parameters.size() != call.arguments.size())
+        return fail("worker on tile {} calls '{}' with {} arguments: it takes {}", text(tile_), call.kernel,
+                    call.arguments.size(), made.kernel->parameters.size());
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+        KernelArgument argument{};
+        if (const auto* object = std::get_if<ObjectArgument>(&call.arguments[i])) {
+            const size_t end = TRY(find_end(object->fifo));
+            made.objects.push_back({i, end, static_cast<uint64_t>(object->object)});
+            argument.size_bytes = ends_[end].pool->fifo().object.size_bytes();
+        } else if (const auto* buffer = std::get_if<BufferArgument>(&call.arguments[i])) {
+            const auto local = std::find_if(locals_.begin(), locals_.end(),
+                                            [&](const Local& have) { return have.name == buffer->buffer; });
+            if (local == locals_.end())
+                return fail("worker on tile {} has no buffer '{}'", text(tile_), buffer->buffer);
+            made.buffers.push_back(static_cast<size_t>(local - locals_.begin()));
+            argument.data = local->memory.object(0);
+            argument.size_bytes = local->size_bytes;
+        } else {
+            argument.value = std::get<int32_t>(call.arguments[i]);
+            argument.is_value = true;
+        }
+        made.arguments.push_back(argument);
+    }
+    ops_.push_back({Op::Kind::call, calls_.size(), 0, 0});
+    calls_.push_back(std::move(made));
+    return Ok{};
+}
+
+Result<bool> Core::run() {
+    bool got_on = false;
+    while (!ended()) {
+        const Op& op = ops_[at_];
+        ++at_;
+        switch (op.kind) {
+            case Op::Kind::acquire:
+                if (!acquire(op)) {
+                    --at_;
+                    return got_on;
+                }
+                break;
+            case Op::Kind::release:
+                TRY(release(op));
+                break;
+            case Op::Kind::call:
+                TRY(call(calls_[op.index]));
+                break;
+            case Op::Kind::loop:
+                if (op.count == 0)
+                    at_ = op.jump;
+                else
+                    iterations_left_.push_back(op.count);
+                break;
+            case Op::Kind::next:
+                if (--iterations_left_.back() > 0)
+                    at_ = op.jump;
+                else
+                    iterations_left_.pop_back();
+                break;
+        }
+        got_on = true;
+    }
+    return got_on;
+}
+
+bool Core::acquire(const Op& op) {
+    End& end = ends_[op.index];
+    const bool there = end.produces ? end.pool->can_write(end.index, end.held + op.count)
+                                    : end.pool->can_read(end.index, end.held + op.count);
+    if (there) end.held += op.count;
+    return there;
+}
+
+Status Core::release(const Op& op) {
+    End& end = ends_[op.index];
+    if (op.count > end.held)
+        return fail("worker on tile {} releases {} objects of FIFO '{}' and holds {}", text(tile_), op.count,
+                    end.pool->fifo().name, end.held);
+    end.held -= op.count;
+    if (end.produces)
+        end.pool->wrote(end.index, op.count);
+    else
+        end.pool->has_read(end.index, op.count);
+    return Ok{};
+}
+
+Status Core::call(PreparedCall& call) {
+    for (const ObjectOf& wanted : call.objects) {
+        const End& end = ends_[wanted.end];
+        if (wanted.object >= end.held)
+            return fail("worker on tile {} calls '{}' with object {} of FIFO '{}' and holds {}", text(tile_),
+                        call.kernel->name, wanted.object, end.pool->fifo().name, end.held);
+        call.arguments[wanted.argument].data =
+            end.produces ? end.pool->to_write(end.index, wanted.object) : end.pool->to_read(end.index, wanted.object);
+    }
+    if (!call.checked) TRY(check_call(*call.kernel, call.arguments));
+    call.checked = true;
+    const Counts counts = run_kernel(*call.kernel, call.arguments);
+    TRY(check_guards(call));
+    ++activity_.calls;
+    activity_.cycles += counts.cycles();
+    activity_.counts += counts;
+    return Ok{};
+}
+
+Status Core::check_guards(const PreparedCall& call) const {
+    const auto broken = [&](const std::string& buffer) {
+        return fail("kernel '{}' on tile {} writes past the ends of '{}'", call.kernel->name, text(tile_), buffer);
+    };
+    for (const ObjectOf& used : call.objects) {
+        const auto* object = static_cast<const std::byte*>(call.arguments[used.argument].data);
+        const Pool& pool = *ends_[used.end].pool;
+        if (!pool.intact(object)) return broken(pool.fifo().name);
+    }
+    for (const size_t used : call.buffers) {
+        const Local& local = locals_[used];
+        if (!local.memory.intact(local.memory.object(0))) return broken(local.name);
+    }
+    return Ok{};
+}
+
+std::string Core::waits_for() const {
+    const End& end = ends_[ops_[at_].index];
+    return fmt::format("worker on tile {} waits for {} FIFO '{}'", text(tile_),
+                       end.produces ? "space in" : "an object of", end.pool->fifo().name);
+}
+
+}  // namespace tandem::npu

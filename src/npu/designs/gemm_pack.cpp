@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/check.h"
+#include "npu/designs/gemm.h"
+
+namespace tandem::npu {
+namespace {
+
+// One row of a block of x into its 4 x 8 tiles, from column `k` on.
+void put_row_of_x(const GemmLayout& layout, std::span<const int8_t> row, int64_t r, std::byte* block) {
+    for (int64_t k = 0; k < static_cast<int64_t>(row.size()); k += 8) {
+        const int64_t left = std::min<int64_t>(8, static_cast<int64_t>(row.size()) - k);
+        const int64_t in_object = k % layout.tile_k;
+        std::byte* const object = block + k / layout.tile_k * layout.tile_m * layout.tile_k;
+        std::memcpy(object + (r / 4 * (layout.tile_k / 8) + in_object / 8) * 32 + r % 4 * 8, row.data() + k,
+                    static_cast<size_t>(left));
+    }
+}
+
+// One row of a block of w into column `c` of its 8 x 8 tiles.
+void put_row_of_w(const GemmLayout& layout, std::span<const int8_t> row, int64_t c, std::byte* block) {
+    const int64_t tiles = layout.tile_n / 8;
+    for (int64_t k = 0; k < static_cast<int64_t>(row.size()); ++k) {
+        const int64_t in_object = k % layout.tile_k;
+        std::byte* const object = block + k / layout.tile_k * layout.tile_n * layout.tile_k;
+        object[(in_object / 8 * tiles + c / 8) * 64 + in_object % 8 * 8 + c % 8] =
+            static_cast<std::byte>(row[static_cast<size_t>(k)]);
+    }
+}
+
+void put_scale(float scale, int64_t row, std::byte* scales) {
+    std::memcpy(scales + row * static_cast<int64_t>(sizeof scale), &scale, sizeof scale);
+}
+
+// Gives the scale. Of a row with something that is no number all results become none either.
+float quantize_row(std::span<const float> values, std::span<int8_t> row) {
+    float largest = 0;
+    bool finite = true;
+    for (const float value : values) {
+        largest = std::max(largest, std::abs(value));
+        finite = finite && std::isfinite(value);
+    }
+    if (!finite) {
+        std::fill(row.begin(), row.end(), int8_t{0});
+        return std::numeric_limits<float>::quiet_NaN();
+    }
+    const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
+    for (size_t i = 0; i < values.size(); ++i) row[i] = static_cast<int8_t>(std::nearbyint(values[i] * inverse));
+    return largest / 127.0F;
+}
+
+struct XPlace {
+    std::byte* block = nullptr;
+    std::byte* scales = nullptr;
+    int64_t row = 0;
+};
+
+XPlace place_of_x(const GemmLayout& layout, int64_t row, std::span<std::byte> packed) {
+    const int64_t object = layout.tile_m * layout.tile_k;
+    std::byte* const block = packed.data() + row / layout.tile_m * (layout.blocks_k() + 1) * object;
+    return {block, block + layout.blocks_k() * object, row % layout.tile_m};
+}
+
+void clear(std::span<std::byte> packed) {
+    std::fill(packed.begin(), packed.end(), std::byte{0});
+}
+
+}  // namespace
+
+void pack_x(const GemmLayout& layout, const PackedRows& x, std::span<std::byte> packed) {
+    CHECK(std::ssize(packed) == layout.x_bytes() && std::ssize(x.scales) <= layout.m && x.columns <= layout.k);
+    clear(packed);
+    for (int64_t i = 0; i < std::ssize(x.scales); ++i) {
+        const XPlace place = place_of_x(layout, i, packed);
+        put_row_of_x(layout, x.values.subspan(static_cast<size_t>(i * x.columns), static_cast<size_t>(x.columns)),
+                     place.row, place.block);
+        put_scale(x.scales[static_cast<size_t>(i)], place.row, place.scales);
+    }
+}
+
+// The blocks of one column of the array lie together, so that each shim reads one long run.
+void pack_w(const GemmLayout& layout, const PackedRows& w, std::span<std::byte> packed) {
+    CHECK(std::ssize(packed) == layout.w_bytes() && std::ssize(w.scales) <= layout.n && w.columns <= layout.k);
+    clear(packed);
+    const int64_t object = layout.tile_n * layout.tile_k;
+    const int64_t blocks_of_column = layout.blocks_n() / layout.columns;
+    for (int64_t i = 0; i < std::ssize(w.scales); ++i) {
+        const int64_t n = i / layout.tile_n;
+        const int64_t place = n % layout.columns * blocks_of_column + n / layout.columns;
+        std::byte* const block = packed.data() + place * (layout.blocks_k() + 1) * object;
+        put_row_of_w(layout, w.values.subspan(static_cast<size_t>(i * w.columns), static_cast<size_t>(w.columns)),
+                     i % layout.tile_n, block);
+        put_scale(w.scales[static_cast<size_t>(i)], i % layout.tile_n, block + layout.blocks_k() * object);
+    }
+}
+
+void quantize_x(const GemmLayout& layout, const FloatRows& x, std::span<std::byte> packed) {
+    CHECK(std::ssize(packed) == layout.x_bytes() && x.rows <= layout.m && x.columns <= layout.k);
+    clear(packed);
+    std::vector<int8_t> row(static_cast<size_t>(x.columns));
+    for (int64_t i = 0; i < x.rows; ++i) {
+        const float* const values = x.values + i * x.stride;
+        const XPlace place = place_of_x(layout, i, packed);
+        put_scale(quantize_row({values, row.size()}, row), place.row, place.scales);
+        put_row_of_x(layout, row, place.row, place.block);
+    }
+}
+
+}  // namespace tandem::npu
