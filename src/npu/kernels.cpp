@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,10 @@ void scale_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, 
 void requantize_i32_i8(const int32_t*, int8_t*, int32_t, int32_t);
 void quantize_f32_i8(const float*, int8_t*, float*, int32_t, int32_t);
 void quantize_blocks_f32_i8(const float*, int8_t*, float*, int32_t);
+void attention_begin(float*, float*, int32_t, int32_t);
+void attention_i8_step(const int8_t*, const float*, const int8_t*, const float*, const int8_t*, const float*, float*,
+                       float*, const int32_t*);
+void attention_end(float*, float*, int32_t, int32_t);
 }
 
 namespace tandem::npu {
@@ -134,6 +139,34 @@ Status check_quantize_blocks(Arguments arguments) {
     return check_bytes(arguments, {128 * blocks, 32 * blocks, 4 * blocks});
 }
 
+// Of the state only what stays between steps.
+Status check_attention_ends(Arguments arguments) {
+    const int64_t queries = arguments[2].value;
+    const int64_t head_dim = arguments[3].value;
+    TRY(check_multiple("queries", arguments[2].value, 8));
+    TRY(check_multiple("head_dim", arguments[3].value, 32));
+    return check_bytes(arguments, {4 * queries * head_dim, 4 * attention_state_floats(queries, 0)});
+}
+
+Status check_attention_step(Arguments arguments) {
+    constexpr int64_t kHeaderBytes = sizeof(AttentionHeader);
+    TRY(check_bytes(arguments, {0, 0, 0, 0, 0, 0, 0, 0, kHeaderBytes}));
+    AttentionHeader header;
+    std::copy_n(static_cast<const std::byte*>(arguments[8].data), kHeaderBytes, reinterpret_cast<std::byte*>(&header));
+    TRY(check_multiple("queries", header.queries, 8));
+    TRY(check_multiple("keys", header.keys, 16));
+    TRY(check_multiple("head_dim", header.head_dim, 32));
+    if (header.group < 1) return fail("group is {}: one row for each token is the least", header.group);
+    if (header.key_count > header.keys) return fail("{} keys in a tile of {}", header.key_count, header.keys);
+    const int64_t queries = header.queries;
+    const int64_t keys = header.keys;
+    const int64_t values = keys * header.head_dim;
+    const int64_t scales = values / 32 * 4;
+    return check_bytes(arguments,
+                       {queries * header.head_dim, 4 * queries, values, scales, values, scales,
+                        4 * queries * header.head_dim, 4 * attention_state_floats(queries, keys), kHeaderBytes});
+}
+
 const std::vector<Kernel>& table() {
     static const std::vector<Kernel> kernels = {
         describe<&::matmul_i8>(
@@ -146,6 +179,14 @@ const std::vector<Kernel>& table() {
             {.name = "quantize_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize}),
         describe<&::quantize_blocks_f32_i8>(
             {.name = "quantize_blocks_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize_blocks}),
+        describe<&::attention_begin>(
+            {.name = "attention_begin", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),
+        describe<&::attention_i8_step>({.name = "attention_i8_step",
+                                        .source = "attention_i8.cc",
+                                        .mmul = "4x8x8 i8",
+                                        .check_sizes = check_attention_step}),
+        describe<&::attention_end>(
+            {.name = "attention_end", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),
     };
     return kernels;
 }

@@ -10,6 +10,18 @@
 // of [m][n]; m % 4, n % 8 == 0 requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count % 32 == 0
 // quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; row-major; cols % 16 == 0
 // quantize_blocks_f32_i8  the same for blocks of 32: the int8 cache
+// attention_begin         out = 0 and an empty state, before the first tile of keys
+// attention_i8_step       one tile of keys and values; what is in AttentionHeader may change with every tile
+//                           q       T(4,8) of [queries][head_dim], q_scale [queries]
+//                           k, v    T(8,8) of [keys][head_dim], as the cache has them: 8 elements of a token together
+//                           k_scale, v_scale  [head_dim / 32][keys], not negative: one for 32 elements of a token
+//                           out     T(4,8) of [queries][head_dim]; the sum is kept here between the steps
+//                           state   attention_state_floats(): handed from step to step, and the room a step needs
+// attention_end           out /= the sum of the weights; zeros for a query that saw no key
+//
+// Attention weights are uint8: 255 is the largest weight of a query in this tile. The rest of its arithmetic is float
+// by bfloat16 products: 2^x within 2^-8 where it makes weights, 16 bits and more elsewhere. The memory of a tile holds
+// 16 queries and 32 keys of 256 elements, or 64 keys of 128, with k, v and their scales twice.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +31,7 @@
 
 #include "base/result.h"
 #include "npu/design.h"
+#include "npu/kernels/attention_header.h"
 
 namespace tandem::npu {
 
@@ -69,6 +82,11 @@ struct Kernel {
     // The sizes a kernel has no loop for, and buffers too small for the numbers; asked by check_call.
     Status (*check_sizes)(std::span<const KernelArgument>) = nullptr;
 };
+
+// The size of the state of attention_i8_step.
+constexpr int64_t attention_state_floats(int64_t queries, int64_t keys) {
+    return 4 * ((queries + 15) / 16 * 16) + 3 * keys + queries * keys;
+}
 
 std::span<const Kernel> all_kernels();
 const Kernel* find_kernel(std::string_view name);  // nullptr: there is none

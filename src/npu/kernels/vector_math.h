@@ -56,6 +56,23 @@ inline Floats multiply(const Floats& a, float b) {
     return multiply(a, aie::broadcast<float, kLanes>(b));
 }
 
+// The first two parts: enough where 16 bits are. Relative error of a product below 2^-16.
+struct Pair {
+    Halves high, low;
+};
+
+inline Pair halve(const Floats& x) {
+    Pair parts;
+    const Sums whole(x);
+    parts.high = whole.to_vector<bfloat16>();
+    parts.low = aie::sub(whole, parts.high).to_vector<bfloat16>();
+    return parts;
+}
+
+inline Sums multiply_into(const Sums& start, const Pair& a, const Pair& b) {
+    return aie::mac(aie::mac(aie::mac(start, a.low, b.high), a.high, b.low), a.high, b.high);
+}
+
 inline Floats add(const Floats& a, const Floats& b) {
     return aie::add(Sums(a), Sums(b)).to_vector<float>();
 }
@@ -66,6 +83,42 @@ inline Floats subtract(const Floats& a, const Floats& b) {
 // |x| as bits: floats that are not negative are in the order of their bits, which the core compares in one step.
 inline Ints magnitude_bits(const Floats& x) {
     return aie::bit_and(x.cast_to<int32>(), aie::broadcast<int32, kLanes>(0x7fffffff));
+}
+
+// A power of two is made in the exponent of a float; what is out of its range stops at the ends of it.
+inline Floats times_power(const Floats& x, const Ints& power) {
+    return aie::add(x.cast_to<int32>(), aie::upshift(power, 23)).cast_to<float>();
+}
+inline Floats within_exponent(const Floats& x) {
+    return aie::min(aie::max(x, -125.0F), 126.0F);
+}
+
+// 2^x = 2^n 2^f with n the nearest integer and f in [-1/2, 1/2], 2^f by the first terms of its series: relative error
+// below 2^-20.
+inline Floats exp2(const Floats& x) {
+    constexpr float kSeries[] = {
+        0.000154035304F, 0.00133335581F, 0.00961812911F, 0.0555041087F, 0.240226507F, 0.693147181F, 1.0F};
+    const Floats limited = within_exponent(x);
+    const Ints whole = aie::to_fixed<int32>(limited);
+    const Split rest = split(subtract(limited, aie::to_float<float>(whole)));
+    Floats sum = aie::broadcast<float, kLanes>(kSeries[0]);
+    for (int i = 1; i < 7; ++i) {
+        sum = multiply_into(Sums(aie::broadcast<float, kLanes>(kSeries[i])), split(sum), rest).to_vector<float>();
+    }
+    return times_power(sum, whole);
+}
+
+// The same with products of bfloat16 for what is quantized to eight bits afterwards: relative error below 2^-8.
+inline Floats exp2_short(const Floats& x) {
+    const Floats limited = within_exponent(x);
+    const Ints whole = aie::to_fixed<int32>(limited);
+    const Halves rest = Sums(subtract(limited, aie::to_float<float>(whole))).to_vector<bfloat16>();
+    const Sums third(aie::broadcast<float, kLanes>(0.242321212F));
+    const Sums second(aie::broadcast<float, kLanes>(0.693249524F));
+    const Sums first(aie::broadcast<float, kLanes>(1.0F));
+    const Halves upper = aie::mac(third, rest, bfloat16(0.0554199219F)).to_vector<bfloat16>();
+    const Halves middle = aie::mac(second, rest, upper).to_vector<bfloat16>();
+    return times_power(aie::mac(first, rest, middle).to_vector<float>(), whole);
 }
 
 inline float float_of_bits(int32_t bits) {

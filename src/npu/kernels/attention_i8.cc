@@ -1,0 +1,299 @@
+// Flash attention in int8 over tiles: attention_begin, one attention_i8_step for each tile of keys, attention_end.
+// See npu/kernels.h for the layouts. One step:
+//   scores   q k^T in int8, 32 elements of the head at a time, each sum times the scale of the key's block
+//   weights  p = 2^(score - largest of the row in this tile), so that the largest is 1 whatever the other tiles hold
+//   merge    the running maximum and sum of each row; how much the old (alpha) and the new (beta) count from now on
+//   values   for 32 elements of the head: p times the scale of the value's block as uint8, times v in int8, and
+//            out = alpha * out + beta * that
+#include "npu/kernels/attention_header.h"
+#include "npu/kernels/vector_math.h"
+
+using namespace tandem::npu::kernels;  // NOLINT(google-build-using-namespace): a kernel is a file of its own
+using tandem::npu::AttentionHeader;
+
+namespace {
+
+constexpr float kMasked = -1e30F;  // a score that no key can have
+constexpr float kLog2E = 1.44269504F;
+constexpr float kLargestWeight = 255.0F;  // of uint8
+
+alignas(64) constexpr int32_t kCounting[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+// What attention_begin clears and the steps hand on, one number for each query; behind it what a step needs for itself.
+struct State {
+    float* largest;  // of the scores so far, in powers of two
+    float* sum;      // of the weights, relative to it
+    float* alpha;    // first the largest of this tile
+    float* beta;     // first the sum of this tile
+    float* weights;  // [queries][keys]; first the scores
+    float* ratios;   // [keys]: the scales of a block of values as steps of the weights
+    uint8_t* bytes;  // T(4,8) of [8][keys]: weights of eight queries
+
+    State(float* memory, int32_t queries, int32_t keys) {
+        const int32_t rows = (queries + 15) / 16 * 16;
+        largest = memory;
+        sum = largest + rows;
+        alpha = sum + rows;
+        beta = alpha + rows;
+        ratios = beta + rows;
+        bytes = reinterpret_cast<uint8_t*>(ratios + keys);
+        weights = ratios + keys + 2 * keys;
+    }
+};
+
+struct Step {
+    const int8_t* q;
+    const float* q_scale;
+    const int8_t* k;
+    const float* k_scale;
+    const int8_t* v;
+    const float* v_scale;
+    float* out;
+    State state;
+    AttentionHeader header;
+};
+
+using SignedBlock = aie::mmul<4, 8, 8, int8, int8, acc32>;
+using WeightBlock = aie::mmul<4, 8, 8, uint8, int8, acc32>;
+
+// Row `row` of two blocks side by side.
+template <typename Block>
+Floats row_of(const Block& left, const Block& right, unsigned row) {
+    return aie::to_float<float>(aie::concat(left.template to_vector<int32>().template extract<8>(row),
+                                            right.template to_vector<int32>().template extract<8>(row)));
+}
+
+// sums[row] = q[first_query + row] k[first_key ...]^T without the scale of the query: eight queries, sixteen keys.
+void multiply_keys(const Step& step, int32_t first_query, int32_t first_key, Sums* sums) {
+    const int32_t columns = step.header.head_dim / 8;
+    const int8_t* __restrict q0 = step.q + first_query / 4 * columns * 32;
+    const int8_t* __restrict q1 = q0 + columns * 32;
+    const int8_t* __restrict k0 = step.k + first_key / 8 * columns * 64;
+    const int8_t* __restrict k1 = k0 + columns * 64;
+    for (int32_t block = 0; block < step.header.head_dim / 32; ++block) {
+        SignedBlock c00, c01, c10, c11;
+        for (int32_t i = block * 4; i < block * 4 + 4; ++i) {
+            const aie::vector<int8, 32> left0 = aie::load_v<32>(q0 + i * 32);
+            const aie::vector<int8, 32> left1 = aie::load_v<32>(q1 + i * 32);
+            const aie::vector<int8, 64> right0 = aie::transpose(aie::load_v<64>(k0 + i * 64), 8, 8);
+            const aie::vector<int8, 64> right1 = aie::transpose(aie::load_v<64>(k1 + i * 64), 8, 8);
+            c00.mac(left0, right0);
+            c01.mac(left0, right1);
+            c10.mac(left1, right0);
+            c11.mac(left1, right1);
+        }
+        const Pair scale = halve(aie::load_v<kLanes>(step.k_scale + block * step.header.keys + first_key));
+        for (unsigned row = 0; row < 4; ++row) {
+            sums[row] = multiply_into(sums[row], halve(row_of(c00, c01, row)), scale);
+            sums[4 + row] = multiply_into(sums[4 + row], halve(row_of(c10, c11, row)), scale);
+        }
+    }
+}
+
+// Scores beyond +-softcap never happen: softcap * tanh(score / softcap), tanh(x) = 1 - 2 / (e^2x + 1).
+Floats cap(const Floats& score, float softcap) {
+    const Floats power = exp2(multiply(score, 2.0F * kLog2E * aie::inv(softcap)));
+    const Floats part = aie::inv(add(power, aie::broadcast<float, kLanes>(1.0F)));
+    return subtract(aie::broadcast<float, kLanes>(softcap), multiply(part, 2.0F * softcap));
+}
+
+// Which of sixteen keys a query at `position` sees.
+aie::mask<kLanes> visible(const AttentionHeader& header, int32_t first_key, int32_t position) {
+    const Ints index = aie::add(aie::load_v<kLanes>(kCounting), first_key);
+    aie::mask<kLanes> seen = aie::lt(index, header.key_count) & aie::le(index, position - header.first_key);
+    if (header.window > 0) seen = seen & aie::gt(index, position - header.window - header.first_key);
+    return seen;
+}
+
+// The scores of all queries as powers of two, what is hidden as kMasked.
+void score(const Step& step) {
+    const AttentionHeader& header = step.header;
+    const float softcap = float_of_bits(header.softcap_bits);
+    const float scale = float_of_bits(header.scale_bits);
+    for (int32_t query = 0; query < header.queries; query += 8) {
+        for (int32_t key = 0; key < header.keys; key += static_cast<int32_t>(kLanes)) {
+            Sums sums[8];
+            multiply_keys(step, query, key, sums);
+            for (int32_t row = 0; row < 8; ++row) {
+                const float factor = step.q_scale[query + row] * scale;
+                Floats scores = multiply(sums[row].to_vector<float>(), softcap > 0.0F ? factor : factor * kLog2E);
+                if (softcap > 0.0F) scores = multiply(cap(scores, softcap), kLog2E);
+                const int32_t position = header.first_query + (query + row) / header.group;
+                aie::store_v(step.state.weights + (query + row) * header.keys + key,
+                             aie::select(kMasked, scores, visible(header, key, position)));
+            }
+        }
+    }
+}
+
+void weigh(const Step& step) {
+    for (int32_t query = 0; query < step.header.queries; ++query) {
+        float* __restrict row = step.state.weights + query * step.header.keys;
+        Floats most = aie::broadcast<float, kLanes>(kMasked);
+        for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+            most = aie::max(most, aie::load_v<kLanes>(row + key));
+        }
+        const float largest = aie::reduce_max(most);
+        const Floats reference = aie::broadcast<float, kLanes>(largest);
+        Sums sum = aie::zeros<accfloat, kLanes>();
+        for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+            const Floats scores = aie::load_v<kLanes>(row + key);
+            const Floats weights = aie::select(exp2_short(subtract(scores, reference)), 0.0F, aie::le(scores, kMasked));
+            sum = aie::add(sum, weights);
+            aie::store_v(row + key, weights);
+        }
+        step.state.alpha[query] = largest;
+        step.state.beta[query] = aie::reduce_add(sum.to_vector<float>());
+    }
+}
+
+void merge(const Step& step) {
+    const State& state = step.state;
+    for (int32_t query = 0; query < step.header.queries; query += static_cast<int32_t>(kLanes)) {
+        const Floats before = aie::load_v<kLanes>(state.largest + query);
+        const Floats here = aie::load_v<kLanes>(state.alpha + query);
+        const Floats largest = aie::max(before, here);
+        const Floats alpha = exp2(subtract(before, largest));
+        const Floats beta = exp2(subtract(here, largest));
+        aie::store_v(state.largest + query, largest);
+        aie::store_v(state.sum + query, add(multiply(aie::load_v<kLanes>(state.sum + query), alpha),
+                                            multiply(aie::load_v<kLanes>(state.beta + query), beta)));
+        aie::store_v(state.alpha + query, alpha);
+        aie::store_v(state.beta + query, beta);
+    }
+}
+
+// Puts the scales of block `block` of the values into the weights: ratios = 255 * scale / the largest. Returns that.
+float relate_scales(const Step& step, int32_t block) {
+    const float* __restrict scales = step.v_scale + block * step.header.keys;
+    Floats most = aie::zeros<float, kLanes>();
+    for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+        const Ints index = aie::add(aie::load_v<kLanes>(kCounting), key);
+        const Floats known =
+            aie::select(0.0F, aie::load_v<kLanes>(scales + key), aie::lt(index, step.header.key_count));
+        most = aie::max(most, known);
+        aie::store_v(step.state.ratios + key, known);
+    }
+    const float largest = aie::reduce_max(most);
+    const float factor = largest > 0.0F ? kLargestWeight * aie::inv(largest) : 0.0F;
+    for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+        const Floats ratio = multiply(aie::load_v<kLanes>(step.state.ratios + key), factor);
+        aie::store_v(step.state.ratios + key, ratio);
+    }
+    return largest;
+}
+
+// The weights of eight queries, times the ratios, as bytes.
+void quantize_weights(const Step& step, int32_t first_query) {
+    const int32_t keys = step.header.keys;
+    for (int32_t key = 0; key < keys; key += static_cast<int32_t>(kLanes)) {
+        const Pair ratio = halve(aie::load_v<kLanes>(step.state.ratios + key));
+        for (int32_t half = 0; half < 2; ++half) {
+            Ints steps[4];
+            for (int32_t row = 0; row < 4; ++row) {
+                const float* weights = step.state.weights + (first_query + half * 4 + row) * keys + key;
+                const Sums product = multiply_into(Sums(), halve(aie::load_v<kLanes>(weights)), ratio);
+                steps[row] = aie::to_fixed<int32>(product.to_vector<float>());
+            }
+            for (unsigned side = 0; side < 2; ++side) {
+                const aie::accum<acc32, 32> block(aie::concat(steps[0].extract<8>(side), steps[1].extract<8>(side),
+                                                              steps[2].extract<8>(side), steps[3].extract<8>(side)));
+                aie::store_v(step.state.bytes + (half * (keys / 8) + key / 8 + static_cast<int32_t>(side)) * 32,
+                             block.to_vector<uint8>());
+            }
+        }
+    }
+}
+
+// out = alpha * out + factor * sums for a block of four rows, whose factors begin at `alpha` and `beta`.
+void update(float* __restrict out, const WeightBlock& sums, const float* alpha, const float* beta, float step_size) {
+    const aie::vector<int32, 32> values = sums.to_vector<int32>();
+    for (unsigned half = 0; half < 2; ++half) {
+        const float* a = alpha + 2 * half;
+        const float* b = beta + 2 * half;
+        const Floats factor =
+            aie::concat(aie::broadcast<float, 8>(b[0] * step_size), aie::broadcast<float, 8>(b[1] * step_size));
+        const Floats before = aie::load_v<kLanes>(out + half * kLanes);
+        Sums kept(before);
+        if (a[0] != 1.0F || a[1] != 1.0F) {  // a new maximum, which becomes rarer with every tile
+            const Floats fade = aie::concat(aie::broadcast<float, 8>(a[0]), aie::broadcast<float, 8>(a[1]));
+            kept = Sums(multiply(before, fade));
+        }
+        const Floats added = aie::to_float<float>(values.extract<kLanes>(half));
+        aie::store_v(out + half * kLanes, multiply_into(kept, halve(added), halve(factor)).to_vector<float>());
+    }
+}
+
+// out of eight queries and 32 elements of the head.
+void add_values(const Step& step, int32_t first_query, int32_t block, float step_size) {
+    const int32_t columns = step.header.head_dim / 8;
+    const int32_t groups = step.header.keys / 8;
+    for (int32_t column = block * 4; column < block * 4 + 4; column += 2) {
+        WeightBlock c00, c01, c10, c11;
+        for (int32_t group = 0; group < groups; ++group) {
+            const aie::vector<uint8, 32> left0 = aie::load_v<32>(step.state.bytes + group * 32);
+            const aie::vector<uint8, 32> left1 = aie::load_v<32>(step.state.bytes + (groups + group) * 32);
+            const aie::vector<int8, 64> right0 = aie::load_v<64>(step.v + (group * columns + column) * 64);
+            const aie::vector<int8, 64> right1 = aie::load_v<64>(step.v + (group * columns + column + 1) * 64);
+            c00.mac(left0, right0);
+            c01.mac(left0, right1);
+            c10.mac(left1, right0);
+            c11.mac(left1, right1);
+        }
+        float* upper = step.out + (first_query / 4 * columns + column) * 32;
+        float* lower = upper + columns * 32;
+        const float* alpha = step.state.alpha + first_query;
+        const float* beta = step.state.beta + first_query;
+        update(upper, c00, alpha, beta, step_size);
+        update(upper + 32, c01, alpha, beta, step_size);
+        update(lower, c10, alpha + 4, beta + 4, step_size);
+        update(lower + 32, c11, alpha + 4, beta + 4, step_size);
+    }
+}
+
+}  // namespace
+
+extern "C" void attention_begin(float* __restrict out, float* __restrict state, int32_t queries, int32_t head_dim) {
+    const Floats zeros = aie::zeros<float, kLanes>();
+    for (int32_t i = 0; i < queries * head_dim; i += static_cast<int32_t>(kLanes)) aie::store_v(out + i, zeros);
+    const int32_t rows = (queries + 15) / 16 * 16;
+    for (int32_t i = 0; i < rows; i += static_cast<int32_t>(kLanes)) {
+        aie::store_v(state + i, aie::broadcast<float, kLanes>(kMasked));
+        for (int32_t part = 1; part < 4; ++part) aie::store_v(state + part * rows + i, zeros);
+    }
+}
+
+extern "C" void attention_i8_step(const int8_t* __restrict q, const float* __restrict q_scale,
+                                  const int8_t* __restrict k, const float* __restrict k_scale,
+                                  const int8_t* __restrict v, const float* __restrict v_scale, float* __restrict out,
+                                  float* __restrict state, const int32_t* __restrict header) {
+    set_modes();
+    AttentionHeader settings;
+    __builtin_memcpy(static_cast<void*>(&settings), header, sizeof settings);
+    const Step step{q, q_scale, k, k_scale, v, v_scale, out, State(state, settings.queries, settings.keys), settings};
+    if (settings.key_count <= 0) return;
+    score(step);
+    weigh(step);
+    merge(step);
+    for (int32_t block = 0; block < settings.head_dim / 32; ++block) {
+        const float step_size = relate_scales(step, block) * (1.0F / kLargestWeight);
+        for (int32_t query = 0; query < settings.queries; query += 8) {
+            quantize_weights(step, query);
+            add_values(step, query, block, step_size);
+        }
+    }
+}
+
+extern "C" void attention_end(float* __restrict out, float* __restrict state, int32_t queries, int32_t head_dim) {
+    set_modes();
+    const float* sum = state + (queries + 15) / 16 * 16;
+    for (int32_t query = 0; query < queries; query += 2) {  // two rows of a block are one vector
+        const float first = sum[query] > 0.0F ? aie::inv(sum[query]) : 0.0F;
+        const float second = sum[query + 1] > 0.0F ? aie::inv(sum[query + 1]) : 0.0F;
+        const Split factor = split(aie::concat(aie::broadcast<float, 8>(first), aie::broadcast<float, 8>(second)));
+        for (int32_t column = 0; column < head_dim / 8; ++column) {
+            float* at = out + (query / 4 * (head_dim / 8) + column) * 32 + query % 4 * 8;
+            aie::store_v(at, multiply(split(aie::load_v<kLanes>(at)), factor));
+        }
+    }
+}
