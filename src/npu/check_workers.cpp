@@ -148,9 +148,9 @@ void add_released(const std::vector<Statement>& body, int64_t times, std::map<st
 }
 
 // Objects per run at each end of each FIFO, where the design says it: cores and the host.
-class Counts {
+class ObjectCounts {
   public:
-    Counts(const Design& design, const Array& array) : design_(design), array_(array) {
+    ObjectCounts(const Design& design, const Array& array) : design_(design), array_(array) {
         for (const Worker& worker : design.workers) workers_[worker.tile] = released_objects(worker);
         for (const Transfer& transfer : design.sequence.transfers) {
             const HostArgument& argument = design.sequence.arguments[static_cast<size_t>(transfer.argument)];
@@ -215,7 +215,7 @@ Status check_workers(const Design& design, const Array& array) {
 }
 
 Status check_counts(const Design& design, const Array& array) {
-    const Counts counts(design, array);
+    const ObjectCounts counts(design, array);
     for (const Fifo& fifo : design.fifos) {
         const int64_t sent = counts.at(fifo, fifo.producer, true);
         if (sent == 0) return fail("FIFO '{}' gets no object from {}", fifo.name, describe(array, fifo.producer));
