@@ -10,11 +10,11 @@ constexpr int kMaxNesting = 8;
 constexpr int64_t kMaxObjects = int64_t{1} << 40;
 
 template <typename... Visitors>
-struct Overload : Visitors... {
+struct StatementVisitor : Visitors... {
     using Visitors::operator()...;
 };
 template <typename... Visitors>
-Overload(Visitors...) -> Overload<Visitors...>;
+StatementVisitor(Visitors...) -> StatementVisitor<Visitors...>;
 
 // Follows the statements of a worker, with the objects of each FIFO that it holds.
 class BodyCheck {
@@ -36,10 +36,10 @@ class BodyCheck {
     Status check_body(const std::vector<Statement>& body, int nesting, int64_t times) {
         if (nesting > kMaxNesting) return fail("the worker of {} nests loops deeper than {}", where(), kMaxNesting);
         for (const Statement& statement : body) {
-            TRY(std::visit(Overload{[&](const Acquire& acquire) { return check_acquire(acquire); },
-                                    [&](const Release& release) { return check_release(release, times); },
-                                    [&](const Call& call) { return check_call(call); },
-                                    [&](const Loop& loop) { return check_loop(loop, nesting, times); }},
+            TRY(std::visit(StatementVisitor{[&](const Acquire& acquire) { return check_acquire(acquire); },
+                                            [&](const Release& release) { return check_release(release, times); },
+                                            [&](const Call& call) { return check_call(call); },
+                                            [&](const Loop& loop) { return check_loop(loop, nesting, times); }},
                            statement));
         }
         return Ok{};

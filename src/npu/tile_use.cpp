@@ -26,9 +26,9 @@ void add_buffers(TileUse& use, const ObjectType& object, int depth) {
     use.locks += kLocksPerEnd;
 }
 
-class Counter {
+class UseCounter {
   public:
-    Counter(const Design& design, const Array& array) : design_(design), array_(array) {}
+    UseCounter(const Design& design, const Array& array) : design_(design), array_(array) {}
 
     std::map<Tile, TileUse> count() {
         for (const Worker& worker : design_.workers) add_worker(worker);
@@ -93,7 +93,7 @@ Tile shared_tile(const Fifo& fifo, const Array& array) {
 }
 
 std::map<Tile, TileUse> tile_use(const Design& design, const Array& array) {
-    return Counter(design, array).count();
+    return UseCounter(design, array).count();
 }
 
 }  // namespace tandem::npu
