@@ -18,6 +18,11 @@ void scale_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, 
 void requantize_i32_i8(const int32_t*, int8_t*, int32_t, int32_t);
 void quantize_f32_i8(const float*, int8_t*, float*, int32_t, int32_t);
 void quantize_blocks_f32_i8(const float*, int8_t*, float*, int32_t);
+void rms_norm_f32(const float*, const float*, float*, int32_t, int32_t, int32_t);
+void rope_f32(const float*, const float*, float*, int32_t, int32_t, int32_t);
+void glu_f32(const float*, const float*, float*, int32_t, int32_t);
+void add_f32(const float*, const float*, float*, int32_t);
+void softmax_f32(const float*, float*, int32_t, int32_t);
 void attention_begin(float*, float*, int32_t, int32_t);
 void attention_i8_step(const int8_t*, const float*, const int8_t*, const float*, const int8_t*, const float*, float*,
                        float*, const int32_t*);
@@ -139,6 +144,46 @@ Status check_quantize_blocks(Arguments arguments) {
     return check_bytes(arguments, {128 * blocks, 32 * blocks, 4 * blocks});
 }
 
+Status check_rms_norm(Arguments arguments) {
+    const int64_t rows = arguments[3].value;
+    const int64_t cols = arguments[4].value;
+    TRY(check_multiple("rows", arguments[3].value, 1));
+    TRY(check_multiple("cols", arguments[4].value, 16));
+    return check_bytes(arguments, {4 * rows * cols, 4 * cols, 4 * rows * cols});
+}
+
+Status check_rope(Arguments arguments) {
+    const int64_t heads = arguments[3].value;
+    const int64_t head_dim = arguments[4].value;
+    const int32_t layout = arguments[5].value;
+    TRY(check_multiple("heads", arguments[3].value, 1));
+    TRY(check_multiple("head_dim", arguments[4].value, 32));
+    if (layout < 0 || layout > 1) return fail("layout is {}: 0 or 1 is known", layout);
+    return check_bytes(arguments, {4 * heads * head_dim, 4 * head_dim, 4 * heads * head_dim});
+}
+
+Status check_glu(Arguments arguments) {
+    const int64_t bytes = int64_t{4} * arguments[3].value;
+    const int32_t activation = arguments[4].value;
+    TRY(check_multiple("count", arguments[3].value, 16));
+    if (activation < 0 || activation > 2) return fail("activation is {}: 0, 1 or 2 is known", activation);
+    return check_bytes(arguments, {bytes, bytes, bytes});
+}
+
+Status check_add(Arguments arguments) {
+    const int64_t bytes = int64_t{4} * arguments[3].value;
+    TRY(check_multiple("count", arguments[3].value, 16));
+    return check_bytes(arguments, {bytes, bytes, bytes});
+}
+
+Status check_softmax(Arguments arguments) {
+    const int64_t bytes = int64_t{4} * arguments[2].value * arguments[3].value;
+    TRY(check_multiple("rows", arguments[2].value, 1));
+    TRY(check_multiple("cols", arguments[3].value, 16));
+    if (arguments[3].value == 0) return fail("cols is 0: a row needs an element");
+    return check_bytes(arguments, {bytes, bytes});
+}
+
 // Of the state only what stays between steps.
 Status check_attention_ends(Arguments arguments) {
     const int64_t queries = arguments[2].value;
@@ -179,6 +224,11 @@ const std::vector<Kernel>& table() {
             {.name = "quantize_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize}),
         describe<&::quantize_blocks_f32_i8>(
             {.name = "quantize_blocks_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize_blocks}),
+        describe<&::rms_norm_f32>({.name = "rms_norm_f32", .source = "rms_norm_f32.cc", .check_sizes = check_rms_norm}),
+        describe<&::rope_f32>({.name = "rope_f32", .source = "rope_f32.cc", .check_sizes = check_rope}),
+        describe<&::glu_f32>({.name = "glu_f32", .source = "glu_f32.cc", .check_sizes = check_glu}),
+        describe<&::add_f32>({.name = "add_f32", .source = "add_f32.cc", .check_sizes = check_add}),
+        describe<&::softmax_f32>({.name = "softmax_f32", .source = "softmax_f32.cc", .check_sizes = check_softmax}),
         describe<&::attention_begin>(
             {.name = "attention_begin", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),
         describe<&::attention_i8_step>({.name = "attention_i8_step",

@@ -10,6 +10,13 @@
 // of [m][n]; m % 4, n % 8 == 0 requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count % 32 == 0
 // quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; row-major; cols % 16 == 0
 // quantize_blocks_f32_i8  the same for blocks of 32: the int8 cache
+// rms_norm_f32            y = x / sqrt(mean(x^2) + eps) * weight; row-major; cols % 16 == 0; eps as bits
+// rope_f32                the heads of one token: x, y [heads][head_dim]; cos_sin: the cosines of all pairs, then the
+// sines;
+//                         layout 0: element i pairs with i + head_dim / 2, 1: 2i with 2i + 1; head_dim % 32 == 0
+// glu_f32                 y = activation(gate) * up; activation 0 SiLU, 1 GELU by tanh, 2 GELU by erf; count % 16 == 0
+// add_f32                 y = a + b; y may be a or b; count % 16 == 0
+// softmax_f32             rows; row-major; cols % 16 == 0, not 0
 // attention_begin         out = 0 and an empty state, before the first tile of keys
 // attention_i8_step       one tile of keys and values; what is in AttentionHeader may change with every tile
 //                           q       T(4,8) of [queries][head_dim], q_scale [queries]
@@ -19,6 +26,7 @@
 //                           state   attention_state_floats(): handed from step to step, and the room a step needs
 // attention_end           out /= the sum of the weights; zeros for a query that saw no key
 //
+// Floats are multiplied as sums of three bfloat16: within 2^-21; powers of two within 2^-20.
 // Attention weights are uint8: 255 is the largest weight of a query in this tile. The rest of its arithmetic is float
 // by bfloat16 products: 2^x within 2^-8 where it makes weights, 16 bits and more elsewhere. The memory of a tile holds
 // 16 queries and 32 keys of 256 elements, or 64 keys of 128, with k, v and their scales twice.

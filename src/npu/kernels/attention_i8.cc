@@ -111,7 +111,7 @@ void score(const Step& step) {
     const float softcap = float_of_bits(header.softcap_bits);
     const float scale = float_of_bits(header.scale_bits);
     for (int32_t query = 0; query < header.queries; query += 8) {
-        for (int32_t key = 0; key < header.keys; key += static_cast<int32_t>(kLanes)) {
+        for (int32_t key = 0; key < header.keys; key += kStep) {
             Sums sums[8];
             multiply_keys(step, query, key, sums);
             for (int32_t row = 0; row < 8; ++row) {
@@ -130,13 +130,13 @@ void weigh(const Step& step) {
     for (int32_t query = 0; query < step.header.queries; ++query) {
         float* __restrict row = step.state.weights + query * step.header.keys;
         Floats most = aie::broadcast<float, kLanes>(kMasked);
-        for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+        for (int32_t key = 0; key < step.header.keys; key += kStep) {
             most = aie::max(most, aie::load_v<kLanes>(row + key));
         }
         const float largest = aie::reduce_max(most);
         const Floats reference = aie::broadcast<float, kLanes>(largest);
         Sums sum = aie::zeros<accfloat, kLanes>();
-        for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+        for (int32_t key = 0; key < step.header.keys; key += kStep) {
             const Floats scores = aie::load_v<kLanes>(row + key);
             const Floats weights = aie::select(exp2_short(subtract(scores, reference)), 0.0F, aie::le(scores, kMasked));
             sum = aie::add(sum, weights);
@@ -149,7 +149,7 @@ void weigh(const Step& step) {
 
 void merge(const Step& step) {
     const State& state = step.state;
-    for (int32_t query = 0; query < step.header.queries; query += static_cast<int32_t>(kLanes)) {
+    for (int32_t query = 0; query < step.header.queries; query += kStep) {
         const Floats before = aie::load_v<kLanes>(state.largest + query);
         const Floats here = aie::load_v<kLanes>(state.alpha + query);
         const Floats largest = aie::max(before, here);
@@ -167,7 +167,7 @@ void merge(const Step& step) {
 float relate_scales(const Step& step, int32_t block) {
     const float* __restrict scales = step.v_scale + block * step.header.keys;
     Floats most = aie::zeros<float, kLanes>();
-    for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+    for (int32_t key = 0; key < step.header.keys; key += kStep) {
         const Ints index = aie::add(aie::load_v<kLanes>(kCounting), key);
         const Floats known =
             aie::select(0.0F, aie::load_v<kLanes>(scales + key), aie::lt(index, step.header.key_count));
@@ -176,7 +176,7 @@ float relate_scales(const Step& step, int32_t block) {
     }
     const float largest = aie::reduce_max(most);
     const float factor = largest > 0.0F ? kLargestWeight * aie::inv(largest) : 0.0F;
-    for (int32_t key = 0; key < step.header.keys; key += static_cast<int32_t>(kLanes)) {
+    for (int32_t key = 0; key < step.header.keys; key += kStep) {
         const Floats ratio = multiply(aie::load_v<kLanes>(step.state.ratios + key), factor);
         aie::store_v(step.state.ratios + key, ratio);
     }
@@ -186,7 +186,7 @@ float relate_scales(const Step& step, int32_t block) {
 // The weights of eight queries, times the ratios, as bytes.
 void quantize_weights(const Step& step, int32_t first_query) {
     const int32_t keys = step.header.keys;
-    for (int32_t key = 0; key < keys; key += static_cast<int32_t>(kLanes)) {
+    for (int32_t key = 0; key < keys; key += kStep) {
         const Pair ratio = halve(aie::load_v<kLanes>(step.state.ratios + key));
         for (int32_t half = 0; half < 2; ++half) {
             Ints steps[4];
@@ -255,9 +255,9 @@ void add_values(const Step& step, int32_t first_query, int32_t block, float step
 
 extern "C" void attention_begin(float* __restrict out, float* __restrict state, int32_t queries, int32_t head_dim) {
     const Floats zeros = aie::zeros<float, kLanes>();
-    for (int32_t i = 0; i < queries * head_dim; i += static_cast<int32_t>(kLanes)) aie::store_v(out + i, zeros);
+    for (int32_t i = 0; i < queries * head_dim; i += kStep) aie::store_v(out + i, zeros);
     const int32_t rows = (queries + 15) / 16 * 16;
-    for (int32_t i = 0; i < rows; i += static_cast<int32_t>(kLanes)) {
+    for (int32_t i = 0; i < rows; i += kStep) {
         aie::store_v(state + i, aie::broadcast<float, kLanes>(kMasked));
         for (int32_t part = 1; part < 4; ++part) aie::store_v(state + part * rows + i, zeros);
     }

@@ -9,13 +9,13 @@ namespace {
 // The scale of `cols` floats that become int8.
 float quantize_row(const float* __restrict x, int8_t* __restrict q, int32_t cols) {
     Ints largest = aie::zeros<int32, kLanes>();
-    for (int32_t i = 0; i < cols; i += kLanes) {
+    for (int32_t i = 0; i < cols; i += kStep) {
         largest = aie::max(largest, magnitude_bits(aie::load_v<kLanes>(x + i)));
     }
     const float magnitude = float_of_bits(aie::reduce_max(largest));
     const float factor = magnitude > 0.0F ? 127.0F * aie::inv(magnitude) : 0.0F;
     const Split factors = split(aie::broadcast<float, kLanes>(factor));
-    for (int32_t i = 0; i < cols; i += kLanes) {
+    for (int32_t i = 0; i < cols; i += kStep) {
         const Floats scaled = multiply(split(aie::load_v<kLanes>(x + i)), factors);
         const aie::accum<acc32, kLanes> rounded(aie::to_fixed<int32>(scaled));
         aie::store_v(q + i, rounded.to_vector<int8>());

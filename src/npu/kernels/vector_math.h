@@ -8,6 +8,7 @@
 namespace tandem::npu::kernels {
 
 constexpr unsigned kLanes = 16;
+constexpr int32_t kStep = 16;  // the same for an index
 using Floats = aie::vector<float, kLanes>;
 using Ints = aie::vector<int32, kLanes>;
 using Halves = aie::vector<bfloat16, kLanes>;
