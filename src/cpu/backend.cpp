@@ -10,7 +10,7 @@
 #include "cpu/executable.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_cache.h"
-#include "cpu/memory.h"
+#include "device/host_memory.h"
 
 namespace tandem::cpu {
 
@@ -40,7 +40,7 @@ class CpuBackend final : public device::Backend {
   public:
     explicit CpuBackend(const Options& options)
         : options_(options), threads_(std::make_shared<ThreadPool>(options.threads)) {
-        const HostMemory memory = host_memory();
+        const device::HostMemory memory = device::host_memory();
         description_ = {.name = "cpu",
                         .hardware = processor_name(),
                         .details = details(options, threads_->size()),

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/kernel.h"
+#include "device/host_memory.h"
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
 #include "graph/ops.h"
@@ -62,8 +63,8 @@ class CpuExecutable final : public device::Executable {
     device::StepLimits limits_;
     std::shared_ptr<PagedCache> cache_;
     std::shared_ptr<ThreadPool> threads_;
-    Buffer arena_;
-    Buffer scratch_;
+    device::HostBuffer arena_;
+    device::HostBuffer scratch_;
     std::vector<std::vector<std::byte>> realigned_;  // weights whose bytes in the file are not aligned to their type
     std::vector<Call> calls_;
     std::vector<Operand> results_;
@@ -83,13 +84,14 @@ Status CpuExecutable::resolve(const CompileContext& context) {
     threads_ = context.threads;
     limits_ = device::step_limits(program_, context.options.limits, cache_.get());
     plan_ = graph::plan_memory(program_, context.options.limits);
-    arena_ = TRY(Buffer::allocate(plan_.size_bytes, "the working memory of a step", "choose a smaller batch"));
+    arena_ =
+        TRY(device::HostBuffer::allocate(plan_.size_bytes, "the working memory of a step", "choose a smaller batch"));
     sequence_of_row_.reserve(static_cast<size_t>(context.options.limits.tokens));
 
     for (const graph::Node& node : program_.nodes) TRY(resolve_node(node, context));
     size_t scratch = 0;
     for (const Call& call : calls_) scratch = std::max(scratch, call.scratch_bytes);
-    scratch_ = TRY(Buffer::allocate(scratch, "the working memory of a step", "choose a smaller batch"));
+    scratch_ = TRY(device::HostBuffer::allocate(scratch, "the working memory of a step", "choose a smaller batch"));
     for (const std::string& name : context.options.results) {
         const auto found = std::find_if(program_.results.begin(), program_.results.end(),
                                         [&](const graph::NamedResult& result) { return result.name == name; });

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "device/batch.h"
+#include "device/cache_layout.h"
 #include "graph/program.h"
 #include "graph/weights.h"
 
@@ -36,6 +37,7 @@ struct CacheShape {
     DType dtype = DType::f16;  // f32, f16, or q8_0: int8 with a scale for each 32 elements of a head
     int block_tokens = 32;
     std::vector<int> blocks;  // per cache group
+    bool shared = false;      // in host memory that other devices of the machine use too
 
     uint64_t size_bytes() const;
     // Whether there can be such a cache; a model's heads may not suit its type.
@@ -56,6 +58,15 @@ class KvCache {
     // after the steps submitted before, before those submitted later. No block may be written twice, or both read and
     // written.
     virtual Status copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) = 0;
+
+    // Of a shared cache, and of one that lies in host memory anyway: the memory of a layer's keys and values, as whole
+    // pages and laid out as host_layout() says. It may be used while no step is under way, and after settle(). Empty
+    // where there is none.
+    virtual std::span<std::byte> host_keys(int /*layer*/) const { return {}; }
+    virtual std::span<std::byte> host_values(int /*layer*/) const { return {}; }
+    virtual CacheLayout host_layout(int /*layer*/) const { return {}; }
+    // Waits for what copy_blocks() began.
+    virtual Status settle() { return Ok{}; }
 
   private:
     CacheShape shape_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/host_memory.h"
 #include "device/step_check.h"
 #include "vulkan/recorder.h"
 
@@ -17,11 +18,54 @@ Result<std::shared_ptr<DeviceCache>> DeviceCache::create(Queue& queue, device::C
         const auto tokens = static_cast<uint64_t>(cache->shape().blocks[static_cast<size_t>(layer.group)]) *
                             static_cast<uint64_t>(cache->shape().block_tokens);
         const uint64_t bytes = tokens * row_bytes(cache->shape().dtype, int64_t{layer.kv_heads} * layer.head_dim);
-        const Buffer keys = TRY(cache->arena_.allocate(bytes));
-        const Buffer values = TRY(cache->arena_.allocate(bytes));
-        cache->layers_.push_back({keys, values});
+        cache->layers_.push_back(TRY(cache->shape().shared ? cache->allocate_shared(bytes) : cache->allocate(bytes)));
     }
     return cache;
+}
+
+Result<DeviceCache::Layer> DeviceCache::allocate(uint64_t size_bytes) {
+    const Buffer keys = TRY(arena_.allocate(size_bytes));
+    const Buffer values = TRY(arena_.allocate(size_bytes));
+    return Layer{keys, values};
+}
+
+Result<DeviceCache::Layer> DeviceCache::allocate_shared(uint64_t size_bytes) {
+    const uint64_t values_begin = device::HostBuffer::whole_pages(size_bytes);
+    auto memory = std::make_shared<device::HostBuffer>(TRY(device::HostBuffer::allocate(
+        2 * values_begin, "a layer of the key-value cache that the NPU shares", "choose a shorter context")));
+    imports_.push_back(TRY(HostImport::create(queue_.device(), memory->pages(), memory)));
+    Layer layer{imports_.back()->buffer(), imports_.back()->buffer()};
+    layer.values.offset = values_begin;
+    layer.values.address += values_begin;
+    layer.values.mapped += values_begin;
+    layer.keys.size_bytes = layer.values.size_bytes = size_bytes;
+    return layer;
+}
+
+std::span<std::byte> DeviceCache::host(const Buffer& buffer) {
+    if (buffer.mapped == nullptr) return {};
+    return {buffer.mapped, static_cast<size_t>(device::HostBuffer::whole_pages(buffer.size_bytes))};
+}
+
+device::CacheLayout DeviceCache::host_layout(int layer) const {
+    const auto head_dim = static_cast<uint64_t>(layer_shape(layer).head_dim);
+    const auto tokens = static_cast<uint64_t>(shape().block_tokens);
+    const uint64_t head_bytes = tokens * row_bytes(shape().dtype, layer_shape(layer).head_dim);
+    device::CacheLayout layout{.block_bytes = static_cast<uint64_t>(layer_shape(layer).kv_heads) * head_bytes,
+                               .head_bytes = head_bytes};
+    if (shape().dtype != DType::q8_0) {
+        layout.elements = {.token_bytes = head_bytes / tokens, .run_bytes = head_bytes / tokens};
+        return layout;
+    }
+    constexpr uint64_t kRun = 32;
+    layout.elements = {.token_bytes = head_dim, .run_bytes = kRun};
+    layout.scales = {
+        .begin = tokens * head_dim, .token_bytes = head_dim / kRun * sizeof(uint16_t), .run_bytes = sizeof(uint16_t)};
+    return layout;
+}
+
+Status DeviceCache::settle() {
+    return copied_ == 0 ? Status(Ok{}) : queue_.wait(copied_);
 }
 
 Status DeviceCache::clear() {
@@ -32,14 +76,14 @@ Status DeviceCache::clear() {
 }
 
 DeviceCache::~DeviceCache() {
-    if (copied_ != 0) static_cast<void>(queue_.wait(copied_));
+    static_cast<void>(settle());
     if (copies_ != VK_NULL_HANDLE) queue_.free(copies_);
 }
 
 Status DeviceCache::copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) {
     TRY(device::check_copies(shape(), group, from_to));
     if (from_to.empty()) return Ok{};
-    if (copied_ != 0) TRY(queue_.wait(copied_));  // the commands are recorded anew
+    TRY(settle());  // the commands are recorded anew
     if (copies_ == VK_NULL_HANDLE) copies_ = TRY(queue_.allocate());
     TRY(Queue::begin(copies_));
     std::vector<VkBufferCopy> regions(from_to.size());

@@ -1,11 +1,13 @@
 // DeviceCache: the keys and values of every layer in device memory, [layer][block][kv_head][token][head_dim]. In a
-// cache of q8_0 the elements of a block's kv head are followed by their scales, f16 [token][head_dim / 32].
+// cache of q8_0 the elements of a block's kv head are followed by their scales, f16 [token][head_dim / 32]. A shared
+// cache lies in host memory that is imported, and the keys and the values of a layer begin with a page each.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "device/backend.h"
+#include "vulkan/host_import.h"
 #include "vulkan/memory.h"
 #include "vulkan/queue.h"
 
@@ -24,6 +26,13 @@ class DeviceCache final : public device::KvCache {
     // Submits the copies and does not wait for them.
     Status copy_blocks(int group, std::span<const std::pair<int32_t, int32_t>> from_to) override;
 
+    std::span<std::byte> host_keys(int layer) const override { return host(layers_[static_cast<size_t>(layer)].keys); }
+    std::span<std::byte> host_values(int layer) const override {
+        return host(layers_[static_cast<size_t>(layer)].values);
+    }
+    device::CacheLayout host_layout(int layer) const override;
+    Status settle() override;
+
     struct Layer {
         Buffer keys;
         Buffer values;
@@ -38,9 +47,16 @@ class DeviceCache final : public device::KvCache {
           queue_(queue),
           arena_(queue.device(), MemoryKind::device) {}
 
+    // Memory for the keys and the values of a layer, so many bytes each.
+    Result<Layer> allocate(uint64_t size_bytes);
+    Result<Layer> allocate_shared(uint64_t size_bytes);
+
+    static std::span<std::byte> host(const Buffer& buffer);
+
     std::shared_ptr<const void> keeper_;
     Queue& queue_;
     Arena arena_;
+    std::vector<std::unique_ptr<HostImport>> imports_;  // of a shared cache, one for each layer
     std::vector<Layer> layers_;
     VkCommandBuffer copies_ = VK_NULL_HANDLE;  // the last that were submitted
     uint64_t copied_ = 0;                      // when they are done

@@ -143,9 +143,12 @@ Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
     VkPhysicalDeviceVulkan11Properties v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES,
                                            .pNext = &v13};
     VkPhysicalDeviceProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v11};
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    const std::vector<std::string> extensions = extensions_of(physical);
+    if (has(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) v13.pNext = &host;
     vkGetPhysicalDeviceProperties2(physical, &all);
     const VkPhysicalDeviceLimits& limits = all.properties.limits;
-    const std::vector<std::string> extensions = extensions_of(physical);
     std::vector<CooperativeMatrixProperties> matrices;
     if (has(extensions, kCooperativeMatrixExtension)) matrices = half_matrices(instance, physical);
     return {
@@ -158,9 +161,9 @@ Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
         .cooperative_matrix = has_shape(matrices, 16, 16, 16),
         .narrow_matrix = has_shape(matrices, 16, 16, 16) && has_shape(matrices, 16, 8, 16),
         .memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME),
-        .host_import = has(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME),
         .timestamp_ns =
             limits.timestampComputeAndGraphics == VK_TRUE ? static_cast<double>(limits.timestampPeriod) : 0.0,
+        .host_import_alignment = host.minImportedHostPointerAlignment,
         .max_allocation_bytes = v11.maxMemoryAllocationSize,
     };
 }
@@ -318,7 +321,7 @@ Status Device::create(VkPhysicalDevice physical) {
 
     std::vector<const char*> extensions;
     if (info_.capabilities.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-    if (info_.capabilities.host_import) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+    if (info_.capabilities.host_import_alignment > 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     CooperativeMatrixFeatures matrices{.cooperative_matrix = VK_TRUE};
     if (info_.capabilities.cooperative_matrix) {
         extensions.push_back(kCooperativeMatrixExtension);

@@ -25,8 +25,8 @@ struct Capabilities {
     bool cooperative_matrix = false;  // KHR; a subgroup multiplies f16 16 x 16 x 16 into f32
     bool narrow_matrix = false;       // besides, 16 x 16 by 16 x 8
     bool memory_budget = false;
-    bool host_import = false;  // external_memory_host
-    double timestamp_ns = 0;   // of a tick; 0: no timestamps
+    double timestamp_ns = 0;             // of a tick; 0: no timestamps
+    uint64_t host_import_alignment = 0;  // of host memory that is imported; 0: none can be
     uint64_t max_allocation_bytes = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "vulkan/memory.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace tandem::vulkan {
 
@@ -32,6 +31,8 @@ Wish wish_for(MemoryKind kind) {
     return {};
 }
 
+}  // namespace
+
 std::optional<uint32_t> memory_type(const Device& device, uint32_t allowed, MemoryKind kind) {
     const Wish wish = wish_for(kind);
     std::optional<uint32_t> best;
@@ -47,8 +48,6 @@ std::optional<uint32_t> memory_type(const Device& device, uint32_t allowed, Memo
     }
     return best;
 }
-
-}  // namespace
 
 Arena::Arena(std::shared_ptr<Device> device, MemoryKind kind, uint64_t block_bytes)
     : device_(std::move(device)),
@@ -81,9 +80,7 @@ Status Arena::make(Block& block) {
     const VkBufferCreateInfo create{
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = block.size_bytes,
-        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
-                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                 VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
+        .usage = kBufferUsage,
         .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
     };
     VK_TRY("creating a buffer", vkCreateBuffer(device_->handle(), &create, nullptr, &block.buffer));

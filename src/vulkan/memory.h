@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -27,6 +28,14 @@ struct Buffer {
     VkDeviceAddress address = 0;
     std::byte* mapped = nullptr;  // null for MemoryKind::device
 };
+
+// What every buffer may be used for.
+constexpr VkBufferUsageFlags kBufferUsage =
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+    VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+
+// The best of the allowed memory types (bits of their numbers), if any will do.
+std::optional<uint32_t> memory_type(const Device& device, uint32_t allowed, MemoryKind kind);
 
 class Arena {
   public:

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "cpu/memory.h"
 #include "device/step_check.h"
 #include "graph/builder.h"
 
@@ -245,12 +244,6 @@ TEST(Backend, RefusesACacheThatDoesNotFit) {
     ASSERT_FALSE(cache);
     EXPECT_THAT(cache.error().message, HasSubstr("MiB"));
     EXPECT_THAT(cache.error().message, HasSubstr("context"));
-}
-
-TEST(Memory, IsReadFromTheSystem) {
-    const HostMemory memory = host_memory();
-    EXPECT_GT(memory.available_bytes, 0U);
-    EXPECT_GE(memory.size_bytes, memory.available_bytes);
 }
 
 }  // namespace tandem::cpu

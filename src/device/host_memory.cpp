@@ -1,14 +1,12 @@
-#include "cpu/memory.h"
+#include "device/host_memory.h"
 
 #include <fstream>
 #include <limits>
 #include <string>
 
-namespace tandem::cpu {
+namespace tandem::device {
 
 namespace {
-
-constexpr uint64_t kAlignment = 64;
 
 uint64_t mib(uint64_t bytes) {
     return (bytes + (uint64_t{1} << 20) - 1) >> 20;
@@ -29,21 +27,21 @@ HostMemory host_memory() {
     return memory;
 }
 
-Result<Buffer> Buffer::allocate(uint64_t size_bytes, std::string_view purpose, std::string_view remedy) {
+Result<HostBuffer> HostBuffer::allocate(uint64_t size_bytes, std::string_view purpose, std::string_view remedy) {
     const uint64_t available = host_memory().available_bytes;
     const auto refuse = [&] {
         return fail("{} needs {} MiB of memory but {} MiB are available: {}", purpose, mib(size_bytes), mib(available),
                     remedy);
     };
-    if (size_bytes > std::numeric_limits<size_t>::max() - kAlignment) return refuse();
+    if (size_bytes > std::numeric_limits<size_t>::max() - kPageBytes) return refuse();
     if (available > 0 && size_bytes > available) return refuse();
-    const uint64_t rounded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    Buffer buffer;
+    const uint64_t rounded = whole_pages(size_bytes);
+    HostBuffer buffer;
     if (rounded == 0) return buffer;
-    buffer.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+    buffer.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, rounded)));
     if (buffer.data_ == nullptr) return refuse();
     buffer.size_ = static_cast<size_t>(size_bytes);
     return buffer;
 }
 
-}  // namespace tandem::cpu
+}  // namespace tandem::device

@@ -1,4 +1,4 @@
-// Host memory: what the machine has, and aligned buffers that are refused rather than overcommitted.
+// Host memory: what the machine has, and buffers of whole pages that are refused rather than overcommitted.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace tandem::cpu {
+namespace tandem::device {
 
 struct HostMemory {
     uint64_t size_bytes = 0;
@@ -20,16 +20,21 @@ struct HostMemory {
 // From /proc/meminfo; zeros when it cannot be read.
 HostMemory host_memory();
 
-// Bytes aligned to 64.
-class Buffer {
+// Pages of its own, so that devices can import it.
+class HostBuffer {
   public:
-    Buffer() = default;
+    static constexpr uint64_t kPageBytes = 4096;
+    static constexpr uint64_t whole_pages(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+    HostBuffer() = default;
 
     // Fails when less is available; `purpose` and `remedy` become part of the message.
-    static Result<Buffer> allocate(uint64_t size_bytes, std::string_view purpose, std::string_view remedy);
+    static Result<HostBuffer> allocate(uint64_t size_bytes, std::string_view purpose, std::string_view remedy);
 
     std::byte* data() const { return data_.get(); }
     std::span<std::byte> bytes() const { return {data_.get(), size_}; }
+    // With the rest of the last page.
+    std::span<std::byte> pages() const { return {data_.get(), static_cast<size_t>(whole_pages(size_))}; }
 
   private:
     struct Free {
@@ -39,4 +44,4 @@ class Buffer {
     size_t size_ = 0;
 };
 
-}  // namespace tandem::cpu
+}  // namespace tandem::device
