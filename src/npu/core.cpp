@@ -160,8 +160,7 @@ Status Core::call(PreparedCall& call) {
         call.arguments[wanted.argument].data =
             end.produces ? end.pool->to_write(end.index, wanted.object) : end.pool->to_read(end.index, wanted.object);
     }
-    if (!call.checked) TRY(check_call(*call.kernel, call.arguments));
-    call.checked = true;
+    TRY(check_call(*call.kernel, call.arguments));  // each time: sizes may be in a buffer
     const Counts counts = run_kernel(*call.kernel, call.arguments);
     TRY(check_guards(call));
     ++activity_.calls;

@@ -107,26 +107,11 @@ Activity activity_of(const Machine& machine) {
     activity.tiles.reserve(machine.cores.size());
     for (const Core& core : machine.cores) activity.tiles.push_back(core.activity());
     activity.streams.reserve(machine.streams.size());
-    for (const Stream& stream : machine.streams) {
-        const uint64_t size_bytes = stream.objects * static_cast<uint64_t>(stream.fifo->object.size_bytes());
-        activity.streams.push_back({stream.fifo->name, stream.objects, size_bytes});
-        const bool to_array = stream.source == nullptr;
-        if (to_array || stream.sinks.empty())
-            activity.host.push_back({.fifo = stream.fifo->name,
-                                     .shim = to_array ? stream.fifo->producer : stream.fifo->consumers[0],
-                                     .to_array = to_array,
-                                     .size_bytes = size_bytes});
-    }
+    for (const Stream& stream : machine.streams) activity.add_stream(*stream.fifo, stream.objects);
     return activity;
 }
 
 }  // namespace
-
-Counts Activity::total() const {
-    Counts sum;
-    for (const TileActivity& tile : tiles) sum += tile.counts;
-    return sum;
-}
 
 Emulator::Emulator(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
 Emulator::Emulator(Emulator&&) noexcept = default;

@@ -254,8 +254,9 @@ Counts& Counts::operator+=(const Counts& other) {
 }
 
 uint64_t Counts::cycles() const {
-    const uint64_t busiest = std::max({matrix_cycles + vector_ops, load_bytes / 64, store_bytes / 32, scalar_ops});
-    return static_cast<uint64_t>(std::ceil(static_cast<double>(busiest) / kIssueEfficiency));
+    const double vector = static_cast<double>(matrix_cycles) + static_cast<double>(vector_ops) / kVectorEfficiency;
+    const double busiest = std::max({vector, static_cast<double>(load_bytes) / 64, static_cast<double>(scalar_ops)});
+    return static_cast<uint64_t>(std::ceil(busiest + kStoreGap * static_cast<double>(store_bytes) / 32));
 }
 
 std::span<const Kernel> all_kernels() {

@@ -71,15 +71,18 @@ struct Counts {
 
     Counts& operator+=(const Counts& other);
 
-    // An estimate for AIE2. In one cycle a core issues two loads and a store of 32 bytes, one operation of the vector
-    // unit (a matrix product is one as well) and one scalar one; the busiest of these decides, and loops never issue
-    // without gaps: see kIssueEfficiency.
+    bool operator==(const Counts&) const = default;
+
+    // An estimate for AIE2, calibrated to published figures: see kVectorEfficiency and kStoreGap. In one cycle a core
+    // issues two loads and a store of 32 bytes, one operation of the vector unit (a matrix product is one as well) and
+    // one scalar one; the busiest of these decides.
     uint64_t cycles() const;
 };
 
-// The share of the cycles in which the busiest unit really issues. The published int8 kernels of AIE2 reach 107 of 256
-// products a cycle.
-inline constexpr double kIssueEfficiency = 0.45;
+// Loops of matrix products issue one a cycle. Other vector code is less tight: the share of cycles it issues in.
+inline constexpr double kVectorEfficiency = 0.45;
+// Results are stored where a loop ends: there the pipeline drains and fills again. Cycles for each 32 bytes stored.
+inline constexpr double kStoreGap = 2.5;
 
 struct Kernel {
     std::string_view name;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "npu/activity.h"
+#include "npu/array.h"
 #include "npu/design.h"
 #include "npu/emulator.h"
 #include "npu/walk.h"
@@ -140,7 +141,6 @@ class Core {
         std::vector<KernelArgument> arguments = {};
         std::vector<ObjectOf> objects = {};
         std::vector<size_t> buffers = {};  // of the worker, in use by this call
-        bool checked = false;              // as sizes do not change, once is enough
     };
     struct Local {
         std::string name;
@@ -172,6 +172,7 @@ std::string text(Tile tile);
 
 struct Machine {
     Design design;
+    const Array* array = nullptr;
     std::vector<std::unique_ptr<Pool>> pools;
     std::vector<Stream> streams;
     std::vector<Core> cores;

@@ -2,23 +2,13 @@
 #include <map>
 
 #include "npu/machine.h"
+#include "npu/tile_use.h"
 
 namespace tandem::npu {
 namespace {
 
-constexpr int kFirstComputeRow = 2;
-
 bool is_shim(Tile tile) {
     return tile.row == 0;
-}
-
-// Cores reach the memory of their neighbours, so a FIFO between two of them needs no stream.
-bool share_memory(const Fifo& fifo) {
-    if (fifo.consumers.size() != 1 || !fifo.to_stream.empty() || !fifo.from_stream.empty()) return false;
-    const Tile a = fifo.producer;
-    const Tile b = fifo.consumers[0];
-    return a.row >= kFirstComputeRow && b.row >= kFirstComputeRow &&
-           std::abs(a.row - b.row) + std::abs(a.column - b.column) == 1;
 }
 
 class Builder {
@@ -87,8 +77,8 @@ class Builder {
     Status add_fifo(const Fifo& fifo) {
         if (fifo.depth < 1 || fifo.object.count < 1)
             return fail("design '{}': FIFO '{}' holds no objects", machine_.design.name, fifo.name);
-        if (share_memory(fifo)) {
-            Pool& pool = add_pool(fifo, fifo.consumers[0], 1, 1);
+        if (shares_memory(fifo, *machine_.array)) {
+            Pool& pool = add_pool(fifo, shared_tile(fifo, *machine_.array), 1, 1);
             ends_[fifo.producer].push_back({.pool = &pool, .index = 0, .produces = true});
             ends_[fifo.consumers[0]].push_back({.pool = &pool, .index = 0, .produces = false});
             return Ok{};
@@ -178,6 +168,8 @@ class Builder {
 
 Result<std::unique_ptr<Machine>> Machine::make(Design design, const KernelFinder& kernels) {
     auto machine = std::make_unique<Machine>();
+    machine->array = find_array(design.array);
+    if (machine->array == nullptr) return fail("design '{}': there is no array '{}'", design.name, design.array);
     machine->design = std::move(design);
     TRY(Builder(*machine, kernels).build());
     return machine;

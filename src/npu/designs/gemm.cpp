@@ -80,6 +80,10 @@ void add_w(const GemmLayout& layout, Design& design) {
     }
 }
 
+Element y_element(const GemmLayout& layout) {
+    return layout.scaled ? Element::f32 : Element::i32;
+}
+
 std::string y_name(int column, int row) {
     return fmt::format("y{}_{}", column, row);
 }
@@ -94,8 +98,8 @@ void add_y(const GemmLayout& layout, Design& design) {
             design.fifos.push_back({.name = y_name(c, r),
                                     .producer = {c, kFirstRow + r},
                                     .consumers = {mem},
-                                    .object = {Element::f32, block},
-                                    .depth = 1});
+                                    .object = {y_element(layout), block},
+                                    .depth = layout.scaled ? 1 : 2});
             join.from.push_back(y_name(c, r));
             join.offsets.push_back(r * block);
         }
@@ -103,7 +107,7 @@ void add_y(const GemmLayout& layout, Design& design) {
             {.name = numbered("y_out", c),
              .producer = mem,
              .consumers = {{c, 0}},
-             .object = {Element::f32, layout.rows * block},
+             .object = {y_element(layout), layout.rows * block},
              .to_stream = {
                  {layout.rows * layout.tile_m / 4, 4 * layout.tile_n}, {4, 8}, {layout.tile_n / 8, 32}, {8, 1}}});
         design.links.push_back(std::move(join));
@@ -115,9 +119,10 @@ std::vector<KernelUse> kernels_of(const GemmLayout& layout) {
     const ObjectType w = bytes(layout.tile_n * layout.tile_k);
     const ObjectType sums{Element::i32, layout.tile_m * layout.tile_n};
     const ObjectType y{Element::f32, layout.tile_m * layout.tile_n};
-    return {use_kernel("zero_i32", {sums}), use_kernel("matmul_i8", {x, w, sums}),
-            // The last objects of x and w before each result are its scales.
-            use_kernel("scale_i32_f32", {sums, x, w, y})};
+    std::vector<KernelUse> uses{use_kernel("zero_i32", {sums}), use_kernel("matmul_i8", {x, w, sums})};
+    // The last objects of x and w before each result are its scales.
+    if (layout.scaled) uses.push_back(use_kernel("scale_i32_f32", {sums, x, w, y}));
+    return uses;
 }
 
 Worker worker_of(const GemmLayout& layout, int column, int row) {
@@ -127,21 +132,33 @@ Worker worker_of(const GemmLayout& layout, int column, int row) {
     const std::string x = numbered("x", row);
     const std::string w = numbered("w", column);
     const std::string y = y_name(column, row);
-    const BufferArgument sums{"sums"};
-    const Loop products{
-        .count = layout.blocks_k(),
-        .body = {Acquire{x}, Acquire{w},
-                 Call{"matmul_i8", {ObjectArgument{x}, ObjectArgument{w}, sums, tile_m, tile_k, tile_n}}, Release{x},
-                 Release{w}}};
-    const Loop results{
-        .count = layout.blocks_m() / layout.rows * (layout.blocks_n() / layout.columns),
-        .body = {Call{"zero_i32", {sums, tile_m * tile_n}}, products, Acquire{x}, Acquire{w}, Acquire{y},
-                 Call{"scale_i32_f32", {sums, ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, tile_m, tile_n}},
-                 Release{y}, Release{x}, Release{w}}};
-    return {.tile = {column, kFirstRow + row},
-            .buffers = {{"sums", {Element::i32, layout.tile_m * layout.tile_n}}},
-            .body = {results},
-            .stack_bytes = kStackBytes};
+    const auto products = [&](auto sums) {
+        return Loop{.count = layout.blocks_k(),
+                    .body = {Acquire{x}, Acquire{w},
+                             Call{"matmul_i8", {ObjectArgument{x}, ObjectArgument{w}, sums, tile_m, tile_k, tile_n}},
+                             Release{x}, Release{w}}};
+    };
+    Worker worker{.tile = {column, kFirstRow + row}, .body = {}, .stack_bytes = kStackBytes};
+    Loop results{.count = layout.blocks_m() / layout.rows * (layout.blocks_n() / layout.columns), .body = {}};
+    if (layout.scaled) {
+        const BufferArgument sums{"sums"};
+        worker.buffers = {{"sums", {Element::i32, layout.tile_m * layout.tile_n}}};
+        results.body = {
+            Call{"zero_i32", {sums, tile_m * tile_n}},
+            products(sums),
+            Acquire{x},
+            Acquire{w},
+            Acquire{y},
+            Call{"scale_i32_f32", {sums, ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, tile_m, tile_n}},
+            Release{y},
+            Release{x},
+            Release{w}};
+    } else {
+        const ObjectArgument sums{y};
+        results.body = {Acquire{y}, Call{"zero_i32", {sums, tile_m * tile_n}}, products(sums), Release{y}};
+    }
+    worker.body = {results};
+    return worker;
 }
 
 // The transfers of one row of blocks after another: x again for each column of blocks, all of w, and y.
@@ -163,7 +180,7 @@ class GemmSequence {
   private:
     void add_inputs(int64_t step) {
         const int64_t object = layout_.tile_m * layout_.tile_k;
-        const int64_t block = (layout_.blocks_k() + 1) * object;
+        const int64_t block = layout_.objects() * object;
         const int64_t columns = layout_.blocks_n() / layout_.columns;
         // A dimension counts words up to a limit, which an object may exceed.
         const int64_t pieces = (object / 4 + array_.shim.max_size - 1) / array_.shim.max_size;
@@ -171,13 +188,12 @@ class GemmSequence {
         for (int64_t done = 0; done < columns; done += array_.shim.max_repeat) {
             const int64_t repeats = std::min(array_.shim.max_repeat, columns - done);
             for (int r = 0; r < layout_.rows; ++r)
-                transfers_.push_back({.fifo = numbered("x_in", r),
-                                      .argument = 0,
-                                      .offset = (step * layout_.rows + r) * block,
-                                      .access = {{repeats, 0},
-                                                 {layout_.blocks_k() + 1, object},
-                                                 {parts, object / parts},
-                                                 {object / parts, 1}}});
+                transfers_.push_back(
+                    {.fifo = numbered("x_in", r),
+                     .argument = 0,
+                     .offset = (step * layout_.rows + r) * block,
+                     .access = {
+                         {repeats, 0}, {layout_.objects(), object}, {parts, object / parts}, {object / parts, 1}}});
         }
         const int64_t w_stream = layout_.w_bytes() / layout_.columns;
         for (int c = 0; c < layout_.columns; ++c)
@@ -214,6 +230,7 @@ Result<GemmLayout> gemm_layout(const GemmShape& shape) {
     }
     GemmLayout layout;
     layout.array = shape.array;
+    layout.scaled = shape.scaled;
     layout.columns = array->columns;
     layout.rows = array->rows - kFirstRow;
     layout.tile_m = cheapest(std::array<int64_t, 4>{64, 32, 16, 8}, shape.m, layout.rows, 16);
@@ -239,8 +256,9 @@ Result<Design> gemm_i8(const GemmLayout& layout) {
     for (int c = 0; c < layout.columns; ++c) {
         for (int r = 0; r < layout.rows; ++r) design.workers.push_back(worker_of(layout, c, r));
     }
-    design.sequence.arguments = {
-        {"x", bytes(layout.x_bytes())}, {"w", bytes(layout.w_bytes())}, {"y", {Element::f32, layout.m * layout.n}}};
+    design.sequence.arguments = {{"x", bytes(layout.x_bytes())},
+                                 {"w", bytes(layout.w_bytes())},
+                                 {"y", {y_element(layout), layout.m * layout.n}}};
     GemmSequence(layout, *array, design.sequence.transfers).add();
     return design;
 }

@@ -16,12 +16,14 @@ struct GemmShape {
     int64_t k = 0;  // columns of x and of w
     int64_t n = 0;  // rows of w
     std::string array = "npu1";
+    bool scaled = true;  // to f32; else y is the int32 sums
 };
 
 // How a product is cut: core (column c, row r) computes blocks of tile_m x tile_n, those of its row share x and those
 // of its column w. tile_k and tile_n do not depend on m, so weights are packed once for all m.
 struct GemmLayout {
     std::string array;
+    bool scaled = true;
     int rows = 0;
     int columns = 0;
     int64_t tile_m = 0;  // 8, 16, 32 or 64
@@ -34,15 +36,17 @@ struct GemmLayout {
     int64_t blocks_m() const { return m / tile_m; }
     int64_t blocks_k() const { return k / tile_k; }
     int64_t blocks_n() const { return n / tile_n; }
-    // Packed, each block is followed by an object with the scales of its rows.
-    int64_t x_bytes() const { return blocks_m() * (blocks_k() + 1) * tile_m * tile_k; }
-    int64_t w_bytes() const { return blocks_n() * (blocks_k() + 1) * tile_n * tile_k; }
+    // Packed, the rows of a block are objects of tile_k columns each, and one with their scales.
+    int64_t objects() const { return blocks_k() + (scaled ? 1 : 0); }
+    int64_t x_bytes() const { return blocks_m() * objects() * tile_m * tile_k; }
+    int64_t w_bytes() const { return blocks_n() * objects() * tile_n * tile_k; }
     int64_t y_bytes() const { return m * n * 4; }
 };
 
 Result<GemmLayout> gemm_layout(const GemmShape& shape);
 
-// Arguments: x packed (x_bytes), w packed (w_bytes), y f32 [m][n] row after row with the m and n of the layout.
+// Arguments: x packed (x_bytes), w packed (w_bytes), y f32 or i32 [m][n] row after row with the m and n of
+// the layout.
 Result<Design> gemm_i8(const GemmLayout& layout);
 
 struct PackedRows {

@@ -32,8 +32,8 @@ void put_row_of_w(const GemmLayout& layout, std::span<const int8_t> row, int64_t
     }
 }
 
-void put_scale(float scale, int64_t row, std::byte* scales) {
-    std::memcpy(scales + row * static_cast<int64_t>(sizeof scale), &scale, sizeof scale);
+void put_scale(const GemmLayout& layout, float scale, int64_t row, std::byte* scales) {
+    if (layout.scaled) std::memcpy(scales + row * static_cast<int64_t>(sizeof scale), &scale, sizeof scale);
 }
 
 // Gives the scale. Of a row with something that is no number all results become none either.
@@ -61,7 +61,7 @@ struct XPlace {
 
 XPlace place_of_x(const GemmLayout& layout, int64_t row, std::span<std::byte> packed) {
     const int64_t object = layout.tile_m * layout.tile_k;
-    std::byte* const block = packed.data() + row / layout.tile_m * (layout.blocks_k() + 1) * object;
+    std::byte* const block = packed.data() + row / layout.tile_m * layout.objects() * object;
     return {block, block + layout.blocks_k() * object, row % layout.tile_m};
 }
 
@@ -78,7 +78,7 @@ void pack_x(const GemmLayout& layout, const PackedRows& x, std::span<std::byte> 
         const XPlace place = place_of_x(layout, i, packed);
         put_row_of_x(layout, x.values.subspan(static_cast<size_t>(i * x.columns), static_cast<size_t>(x.columns)),
                      place.row, place.block);
-        put_scale(x.scales[static_cast<size_t>(i)], place.row, place.scales);
+        put_scale(layout, x.scales[static_cast<size_t>(i)], place.row, place.scales);
     }
 }
 
@@ -91,10 +91,10 @@ void pack_w(const GemmLayout& layout, const PackedRows& w, std::span<std::byte> 
     for (int64_t i = 0; i < std::ssize(w.scales); ++i) {
         const int64_t n = i / layout.tile_n;
         const int64_t place = n % layout.columns * blocks_of_column + n / layout.columns;
-        std::byte* const block = packed.data() + place * (layout.blocks_k() + 1) * object;
+        std::byte* const block = packed.data() + place * layout.objects() * object;
         put_row_of_w(layout, w.values.subspan(static_cast<size_t>(i * w.columns), static_cast<size_t>(w.columns)),
                      i % layout.tile_n, block);
-        put_scale(w.scales[static_cast<size_t>(i)], i % layout.tile_n, block + layout.blocks_k() * object);
+        put_scale(layout, w.scales[static_cast<size_t>(i)], i % layout.tile_n, block + layout.blocks_k() * object);
     }
 }
 
@@ -105,7 +105,7 @@ void quantize_x(const GemmLayout& layout, const FloatRows& x, std::span<std::byt
     for (int64_t i = 0; i < x.rows; ++i) {
         const float* const values = x.values + i * x.stride;
         const XPlace place = place_of_x(layout, i, packed);
-        put_scale(quantize_row({values, row.size()}, row), place.row, place.scales);
+        put_scale(layout, quantize_row({values, row.size()}, row), place.row, place.scales);
         put_row_of_x(layout, row, place.row, place.block);
     }
 }

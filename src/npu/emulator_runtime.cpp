@@ -1,0 +1,113 @@
+#include "npu/emulator_runtime.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "npu/array.h"
+#include "npu/check.h"
+#include "npu/emulator.h"
+#include "npu/estimate.h"
+
+namespace tandem::npu {
+namespace {
+
+// What all designs of one emulated device share.
+struct EmulatedDevice {
+    const Array* array = nullptr;
+    EmulatorOptions options;
+    int64_t runs = 0;
+
+    Status begin_run() {
+        if (options.fails_after >= 0 && runs >= options.fails_after)
+            return fail("the NPU is gone: the emulated device was told to fail after {} runs", options.fails_after);
+        ++runs;
+        return Ok{};
+    }
+};
+
+class EmulatedDesign final : public LoadedDesign {
+  public:
+    EmulatedDesign(Emulator emulator, std::shared_ptr<EmulatedDevice> device)
+        : emulator_(std::move(emulator)), device_(std::move(device)) {}
+
+    Result<RunReport> run(std::span<Buffer* const> arguments, std::chrono::milliseconds /*timeout*/) override {
+        return run_one(arguments, false);
+    }
+
+    Result<RunReport> run_one(std::span<Buffer* const> arguments, bool batched) {
+        TRY(device_->begin_run());
+        std::vector<std::span<std::byte>> spans;
+        spans.reserve(arguments.size());
+        for (const Buffer* argument : arguments) spans.push_back(argument->bytes());
+        const Activity activity = TRY(emulator_.run(spans));
+        const Estimate made =
+            estimate(activity, *device_->array, {.clock_mhz = device_->options.clock_mhz, .batched = batched});
+        return RunReport{.seconds = made.seconds(), .estimated = true};
+    }
+
+  private:
+    Emulator emulator_;
+    std::shared_ptr<EmulatedDevice> device_;
+};
+
+class EmulatorRuntime final : public Runtime {
+  public:
+    explicit EmulatorRuntime(std::shared_ptr<EmulatedDevice> device) : device_(std::move(device)) {
+        description_.name = "npu";
+        description_.hardware = fmt::format("emulator of {}, {}", device_->array->name, device_->array->description);
+        description_.details =
+            fmt::format("{} cores, times are estimates for {:.0f} MHz", device_->array->compute_tiles(),
+                        device_->options.clock_mhz > 0 ? device_->options.clock_mhz : device_->array->clock_mhz);
+    }
+
+    std::string_view name() const override { return "npu emulator"; }
+    const device::Description& describe() const override { return description_; }
+
+    Result<std::shared_ptr<Buffer>> import_memory(std::span<std::byte> memory, BufferOptions options) override {
+        if (memory.empty() || memory.size() % kPageBytes != 0 ||
+            reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes != 0)
+            return fail("memory of {} bytes for the NPU is not whole pages of {}", memory.size(), kPageBytes);
+        return std::make_shared<Buffer>(memory, std::move(options.keeper));
+    }
+
+    Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
+                                         uint64_t size_bytes) override {
+        if (offset % kPageBytes != 0 || offset > whole->bytes().size() || size_bytes > whole->bytes().size() - offset)
+            return fail("a part of {} bytes from byte {} on is not within a buffer of {} or not at a page", size_bytes,
+                        offset, whole->bytes().size());
+        return std::make_shared<Buffer>(whole->bytes().subspan(offset, size_bytes), whole);
+    }
+
+    Result<std::unique_ptr<LoadedDesign>> load(const Design& design) override {
+        TRY(check(design, *device_->array));
+        Emulator emulator = TRY(Emulator::make(design));
+        return std::unique_ptr<LoadedDesign>(std::make_unique<EmulatedDesign>(std::move(emulator), device_));
+    }
+
+    Result<RunReport> run_all(std::span<const Launch> launches, std::chrono::milliseconds /*timeout*/) override {
+        RunReport sum{.seconds = 0, .estimated = true};
+        for (const Launch& launch : launches) {
+            // All designs of this runtime are its own.
+            auto& design = static_cast<EmulatedDesign&>(*launch.design);
+            sum.seconds += TRY(design.run_one(launch.arguments, launches.size() > 1)).seconds;
+        }
+        return sum;
+    }
+
+  private:
+    std::shared_ptr<EmulatedDevice> device_;
+    device::Description description_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> make_emulator_runtime(EmulatorOptions options) {
+    const Array* array = find_array(options.array);
+    if (array == nullptr) return fail("there is no array '{}' to emulate: npu1 and npu2 are known", options.array);
+    auto device = std::make_shared<EmulatedDevice>();
+    device->array = array;
+    device->options = std::move(options);
+    return std::unique_ptr<Runtime>(std::make_unique<EmulatorRuntime>(std::move(device)));
+}
+
+}  // namespace tandem::npu

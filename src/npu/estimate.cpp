@@ -1,0 +1,213 @@
+#include "npu/estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <new>
+
+#include "npu/check.h"
+#include "npu/check_parts.h"
+#include "npu/tile_use.h"
+
+namespace tandem::npu {
+namespace {
+
+// Published floors, of a run among others and alone.
+constexpr double kBatchedDispatch_s = 40e-6;
+constexpr double kLoneDispatch_s = 120e-6;
+
+// The counts of calls, each list of sizes called once.
+class CallCosts {
+  public:
+    Result<Counts> of(const Design& design, const Worker& worker, const Call& call) {
+        const Kernel* kernel = find_kernel(call.kernel);
+        if (kernel == nullptr) return fail("design '{}': there is no kernel '{}'", design.name, call.kernel);
+        std::vector<KernelArgument> arguments;
+        arguments.reserve(call.arguments.size());
+        for (const auto& argument : call.arguments) arguments.push_back(argument_of(design, worker, argument));
+        Key key{call.kernel, {}};
+        for (const KernelArgument& argument : arguments)
+            key.second.push_back(argument.is_value ? argument.value : argument.size_bytes);
+        if (const auto known = costs_.find(key); known != costs_.end()) return known->second;
+        std::vector<Memory> scratch;
+        for (KernelArgument& argument : arguments) {
+            if (argument.is_value) continue;
+            scratch.push_back(zeros(argument.size_bytes));
+            argument.data = scratch.back().get();
+        }
+        TRY(check_call(*kernel, arguments));
+        return costs_[key] = run_kernel(*kernel, arguments);
+    }
+
+  private:
+    using Key = std::pair<std::string, std::vector<int64_t>>;
+    struct Free {
+        void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{kBufferAlignment}); }
+    };
+    using Memory = std::unique_ptr<std::byte[], Free>;
+
+    static Memory zeros(int64_t size_bytes) {
+        const auto size = static_cast<size_t>(size_bytes);
+        Memory memory(static_cast<std::byte*>(::operator new[](size, std::align_val_t{kBufferAlignment})));
+        std::fill_n(memory.get(), size, std::byte{0});
+        return memory;
+    }
+
+    // Of a design that was checked: all names are there.
+    template <typename Argument>
+    static KernelArgument argument_of(const Design& design, const Worker& worker, const Argument& argument) {
+        if (const auto* number = std::get_if<int32_t>(&argument)) return {.value = *number, .is_value = true};
+        if (const auto* buffer = std::get_if<BufferArgument>(&argument))
+            return {.size_bytes = find_buffer(worker, buffer->buffer)->type.size_bytes()};
+        return {.size_bytes = find_fifo(design, std::get<ObjectArgument>(argument).fifo)->object.size_bytes()};
+    }
+
+    std::map<Key, Counts> costs_;
+};
+
+void add_times(Counts& sum, const Counts& counts, uint64_t times) {
+    sum.macs += counts.macs * times;
+    sum.load_bytes += counts.load_bytes * times;
+    sum.store_bytes += counts.store_bytes * times;
+    sum.vector_ops += counts.vector_ops * times;
+    sum.scalar_ops += counts.scalar_ops * times;
+    sum.matrix_cycles += counts.matrix_cycles * times;
+}
+
+Status add_calls(const Design& design, const Worker& worker, const std::vector<Statement>& body, uint64_t times,
+                 CallCosts& costs, TileActivity& activity) {
+    for (const Statement& statement : body) {
+        if (const auto* call = std::get_if<Call>(&statement)) {
+            const Counts counts = TRY(costs.of(design, worker, *call));
+            activity.calls += times;
+            activity.cycles += counts.cycles() * times;
+            add_times(activity.counts, counts, times);
+        } else if (const auto* loop = std::get_if<Loop>(&statement)) {
+            TRY(add_calls(design, worker, loop->body, times * static_cast<uint64_t>(loop->count), costs, activity));
+        }
+    }
+    return Ok{};
+}
+
+// Objects of each FIFO: cores and transfers say it, and links pass it on.
+std::map<std::string, uint64_t> objects_of(const Design& design) {
+    std::map<std::string, uint64_t> objects;
+    for (const Worker& worker : design.workers) {
+        for (const auto& [fifo, released] : released_objects(worker)) objects[fifo] = static_cast<uint64_t>(released);
+    }
+    std::map<std::string, int64_t> moved_bytes;
+    for (const Transfer& transfer : design.sequence.transfers) {
+        const auto& argument = design.sequence.arguments[static_cast<size_t>(transfer.argument)];
+        moved_bytes[transfer.fifo] += elements(transfer.access) * size_bytes(argument.type.element);
+    }
+    for (const auto& [fifo, bytes] : moved_bytes)
+        objects[fifo] = static_cast<uint64_t>(bytes / find_fifo(design, fifo)->object.size_bytes());
+    for (size_t round = 0; round < design.links.size(); ++round) {
+        for (const Link& link : design.links) {
+            uint64_t known = 0;
+            for (const auto* names : {&link.from, &link.to}) {
+                for (const std::string& name : *names) known = std::max(known, objects[name]);
+            }
+            for (const auto* names : {&link.from, &link.to}) {
+                for (const std::string& name : *names) objects[name] = known;
+            }
+        }
+    }
+    return objects;
+}
+
+double ddr_seconds(const Activity& activity, const Array& array) {
+    double slowest = 0;
+    std::array<double, 2> together{};
+    for (const HostActivity& channel : activity.host) {
+        const auto size_bytes = static_cast<double>(channel.size_bytes);
+        slowest = std::max(slowest, size_bytes / (array.shim_channel_gb_s * 1e9));
+        together[channel.to_array ? 0 : 1] += size_bytes;
+    }
+    return std::max(slowest, std::max(together[0], together[1]) / (array.ddr_gb_s * 1e9));
+}
+
+// One object from the host to a core, through a mem tile, and one back.
+double end_seconds(const Activity& activity, const Array& array, double clock_hz) {
+    std::array<double, 2> largest{};
+    for (const HostActivity& channel : activity.host) {
+        double& bytes = largest[channel.to_array ? 0 : 1];
+        bytes = std::max(bytes, static_cast<double>(channel.object_bytes));
+    }
+    const double stream_bytes_s = static_cast<double>(array.stream_bytes_per_cycle) * clock_hz;
+    return (largest[0] + largest[1]) * (1 / (array.shim_channel_gb_s * 1e9) + 1 / stream_bytes_s);
+}
+
+}  // namespace
+
+Result<Activity> foresee(const Design& design) {
+    const Array* array = find_array(design.array);
+    TRY(check(design));
+    Activity activity;
+    CallCosts costs;
+    activity.tiles.reserve(design.workers.size());
+    for (const Worker& worker : design.workers) {
+        TileActivity tile{.tile = worker.tile, .calls = 0, .cycles = 0, .counts = {}};
+        TRY(add_calls(design, worker, worker.body, 1, costs, tile));
+        activity.tiles.push_back(tile);
+    }
+    std::map<std::string, uint64_t> objects = objects_of(design);
+    for (const Fifo& fifo : design.fifos) {
+        if (!shares_memory(fifo, *array)) activity.add_stream(fifo, objects[fifo.name]);
+    }
+    return activity;
+}
+
+std::string_view name(Bound bound) {
+    switch (bound) {
+        case Bound::compute:
+            return "compute";
+        case Bound::local_loads:
+            return "local loads";
+        case Bound::streams:
+            return "streams";
+        case Bound::ddr:
+            return "DDR";
+    }
+    CHECK(false, "no such bound");
+}
+
+Bound Estimate::bound() const {
+    const std::array times{compute_s, local_loads_s, streams_s, ddr_s};
+    return static_cast<Bound>(std::max_element(times.begin(), times.end()) - times.begin());
+}
+
+double Estimate::seconds() const {
+    return std::max({compute_s, local_loads_s, streams_s, ddr_s}) + ends_s + dispatch_s;
+}
+
+double Estimate::tops() const {
+    return 2 * static_cast<double>(macs) / seconds() / 1e12;
+}
+
+Estimate estimate(const Activity& activity, const Array& array, const EstimateOptions& options) {
+    const double clock_hz = (options.clock_mhz > 0 ? options.clock_mhz : array.clock_mhz) * 1e6;
+    // The kernels' cycles are those of a core with 256 int8 products a cycle.
+    constexpr double kCountedMacs = 256;
+    const double core_hz = clock_hz * array.macs_per_cycle_i8 / kCountedMacs;
+    Estimate made;
+    for (const TileActivity& tile : activity.tiles) {
+        made.macs += tile.counts.macs;
+        made.compute_s = std::max(made.compute_s, static_cast<double>(tile.cycles) / core_hz);
+        made.local_loads_s =
+            std::max(made.local_loads_s, static_cast<double>(tile.counts.load_bytes) /
+                                             (static_cast<double>(array.local_load_bytes_per_cycle) * clock_hz));
+    }
+    for (const StreamActivity& stream : activity.streams)
+        made.streams_s = std::max(made.streams_s, static_cast<double>(stream.size_bytes) /
+                                                      (static_cast<double>(array.stream_bytes_per_cycle) * clock_hz));
+    made.ddr_s = ddr_seconds(activity, array);
+    made.ends_s = end_seconds(activity, array, clock_hz);
+    made.dispatch_s = options.batched ? kBatchedDispatch_s : kLoneDispatch_s;
+    made.utilization =
+        static_cast<double>(made.macs) / (made.seconds() * clock_hz * array.macs_per_cycle_i8 * array.compute_tiles());
+    return made;
+}
+
+}  // namespace tandem::npu
