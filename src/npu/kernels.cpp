@@ -26,6 +26,7 @@ void softmax_f32(const float*, float*, int32_t, int32_t);
 void attention_begin(float*, float*, int32_t, int32_t);
 void attention_i8_step(const int8_t*, const float*, const int8_t*, const float*, const int8_t*, const float*, float*,
                        float*, const int32_t*);
+void attention_i8_tile(const int8_t*, const int8_t*, float*, float*, int32_t, int32_t, int32_t);
 void attention_end(float*, float*, int32_t, int32_t);
 }
 
@@ -212,6 +213,22 @@ Status check_attention_step(Arguments arguments) {
                         4 * queries * header.head_dim, 4 * attention_state_floats(queries, keys), kHeaderBytes});
 }
 
+Status check_attention_tile(Arguments arguments) {
+    const int64_t queries = arguments[4].value;
+    const int64_t keys = arguments[5].value;
+    const int64_t head_dim = arguments[6].value;
+    TRY(check_multiple("queries", arguments[4].value, 8));
+    TRY(check_multiple("keys", arguments[5].value, 16));
+    TRY(check_multiple("head_dim", arguments[6].value, 32));
+    TRY(check_bytes(arguments, {attention_q_bytes(queries, head_dim), attention_kv_bytes(keys, head_dim),
+                                4 * queries * head_dim, 4 * attention_state_floats(queries, keys)}));
+    const auto* of_queries = static_cast<const AttentionHeader*>(arguments[0].data);
+    const auto* of_keys = static_cast<const AttentionHeader*>(arguments[1].data);
+    if (of_queries->group < 1) return fail("group is {}: one row for each token is the least", of_queries->group);
+    if (of_keys->key_count > keys) return fail("{} keys in a tile of {}", of_keys->key_count, keys);
+    return Ok{};
+}
+
 const std::vector<Kernel>& table() {
     static const std::vector<Kernel> kernels = {
         describe<&::matmul_i8>(
@@ -235,6 +252,10 @@ const std::vector<Kernel>& table() {
                                         .source = "attention_i8.cc",
                                         .mmul = "4x8x8 i8",
                                         .check_sizes = check_attention_step}),
+        describe<&::attention_i8_tile>({.name = "attention_i8_tile",
+                                        .source = "attention_i8.cc",
+                                        .mmul = "4x8x8 i8",
+                                        .check_sizes = check_attention_tile}),
         describe<&::attention_end>(
             {.name = "attention_end", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),
     };

@@ -24,6 +24,7 @@
 //                           k_scale, v_scale  [head_dim / 32][keys], not negative: one for 32 elements of a token
 //                           out     T(4,8) of [queries][head_dim]; the sum is kept here between the steps
 //                           state   attention_state_floats(): handed from step to step, and the room a step needs
+// attention_i8_tile       the same, with a header, q, q_scale in one object and a header, k, v, k_scale, v_scale in one
 // attention_end           out /= the sum of the weights; zeros for a query that saw no key
 //
 // Floats are multiplied as sums of three bfloat16: within 2^-21; powers of two within 2^-20.
@@ -97,6 +98,14 @@ struct Kernel {
 // The size of the state of attention_i8_step.
 constexpr int64_t attention_state_floats(int64_t queries, int64_t keys) {
     return 4 * ((queries + 15) / 16 * 16) + 3 * keys + queries * keys;
+}
+
+// The objects of attention_i8_tile.
+constexpr int64_t attention_q_bytes(int64_t queries, int64_t head_dim) {
+    return static_cast<int64_t>(sizeof(AttentionHeader)) + queries * head_dim + 4 * queries;
+}
+constexpr int64_t attention_kv_bytes(int64_t keys, int64_t head_dim) {
+    return static_cast<int64_t>(sizeof(AttentionHeader)) + 2 * (keys * head_dim + keys * head_dim / 8);
 }
 
 std::span<const Kernel> all_kernels();

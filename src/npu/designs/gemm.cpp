@@ -179,21 +179,14 @@ class GemmSequence {
 
   private:
     void add_inputs(int64_t step) {
-        const int64_t object = layout_.tile_m * layout_.tile_k;
-        const int64_t block = layout_.objects() * object;
+        const int64_t block = layout_.objects() * layout_.tile_m * layout_.tile_k;
         const int64_t columns = layout_.blocks_n() / layout_.columns;
-        // A dimension counts words up to a limit, which an object may exceed.
-        const int64_t pieces = (object / 4 + array_.shim.max_size - 1) / array_.shim.max_size;
-        const int64_t parts = object % (pieces * 4) == 0 ? pieces : 8;
         for (int64_t done = 0; done < columns; done += array_.shim.max_repeat) {
-            const int64_t repeats = std::min(array_.shim.max_repeat, columns - done);
             for (int r = 0; r < layout_.rows; ++r)
-                transfers_.push_back(
-                    {.fifo = numbered("x_in", r),
-                     .argument = 0,
-                     .offset = (step * layout_.rows + r) * block,
-                     .access = {
-                         {repeats, 0}, {layout_.objects(), object}, {parts, object / parts}, {object / parts, 1}}});
+                transfers_.push_back({.fifo = numbered("x_in", r),
+                                      .argument = 0,
+                                      .offset = (step * layout_.rows + r) * block,
+                                      .access = {{std::min(array_.shim.max_repeat, columns - done), 0}, {block, 1}}});
         }
         const int64_t w_stream = layout_.w_bytes() / layout_.columns;
         for (int c = 0; c < layout_.columns; ++c)

@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "base/check.h"
 #include "npu/designs/gemm.h"
+#include "npu/designs/quantize_row.h"
 
 namespace tandem::npu {
 namespace {
@@ -34,23 +33,6 @@ void put_row_of_w(const GemmLayout& layout, std::span<const int8_t> row, int64_t
 
 void put_scale(const GemmLayout& layout, float scale, int64_t row, std::byte* scales) {
     if (layout.scaled) std::memcpy(scales + row * static_cast<int64_t>(sizeof scale), &scale, sizeof scale);
-}
-
-// Gives the scale. Of a row with something that is no number all results become none either.
-float quantize_row(std::span<const float> values, std::span<int8_t> row) {
-    float largest = 0;
-    bool finite = true;
-    for (const float value : values) {
-        largest = std::max(largest, std::abs(value));
-        finite = finite && std::isfinite(value);
-    }
-    if (!finite) {
-        std::fill(row.begin(), row.end(), int8_t{0});
-        return std::numeric_limits<float>::quiet_NaN();
-    }
-    const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
-    for (size_t i = 0; i < values.size(); ++i) row[i] = static_cast<int8_t>(std::nearbyint(values[i] * inverse));
-    return largest / 127.0F;
 }
 
 struct XPlace {

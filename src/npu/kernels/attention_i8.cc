@@ -297,3 +297,26 @@ extern "C" void attention_end(float* __restrict out, float* __restrict state, in
         }
     }
 }
+
+// A step with its operands in two objects, as they come through two channels: a header, q and q_scale; and a header, k,
+// v, k_scale and v_scale. Keys that no query of the tile sees cost nothing.
+extern "C" void attention_i8_tile(const int8_t* __restrict q_object, const int8_t* __restrict kv_object,
+                                  float* __restrict out, float* __restrict state, int32_t queries, int32_t keys,
+                                  int32_t head_dim) {
+    AttentionHeader header = *reinterpret_cast<const AttentionHeader*>(q_object);
+    const auto* tile = reinterpret_cast<const AttentionHeader*>(kv_object);
+    header.queries = queries;
+    header.keys = keys;
+    header.head_dim = head_dim;
+    header.first_key = tile->first_key;
+    header.key_count = tile->key_count;
+    const int32_t last_query = header.first_query + (queries - 1) / header.group;
+    if (header.first_key > last_query) return;
+    if (header.window > 0 && header.first_key + header.key_count <= header.first_query - header.window + 1) return;
+    const int8_t* q = q_object + sizeof(AttentionHeader);
+    const int8_t* k = kv_object + sizeof(AttentionHeader);
+    const int8_t* v = k + keys * head_dim;
+    const auto* k_scale = reinterpret_cast<const float*>(v + keys * head_dim);
+    attention_i8_step(q, reinterpret_cast<const float*>(q + queries * head_dim), k, k_scale, v,
+                      k_scale + keys * head_dim / 32, out, state, reinterpret_cast<const int32_t*>(&header));
+}

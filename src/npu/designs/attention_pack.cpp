@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "npu/designs/attention.h"
+#include "npu/designs/quantize_row.h"
+#include "npu/kernels.h"
+
+namespace tandem::npu {
+namespace {
+
+constexpr int64_t kHeaderBytes = sizeof(AttentionHeader);
+constexpr int64_t kScaleBlock = 32;
+
+void put_header(const AttentionHeader& header, std::byte* object) {
+    std::memcpy(object, &header, sizeof header);
+}
+
+// Row `row` of a tiled matrix of blocks of `block_rows` x 8, 8 elements at a time.
+void put_row(std::span<const int8_t> values, int64_t row, int64_t block_rows, std::byte* matrix) {
+    const int64_t columns = std::ssize(values) / 8;
+    for (int64_t j = 0; j < columns; ++j)
+        std::memcpy(matrix + (row / block_rows * columns + j) * block_rows * 8 + row % block_rows * 8,
+                    values.data() + j * 8, 8);
+}
+
+void put_float(float value, int64_t index, std::byte* floats) {
+    std::memcpy(floats + index * static_cast<int64_t>(sizeof value), &value, sizeof value);
+}
+
+// The object of one core: the queries of `token_count` tokens from `first_token` on.
+void pack_object(const AttentionLayout& layout, const AttentionQueries& queries, int64_t kv_head, int64_t first_token,
+                 std::byte* object) {
+    std::byte* const q = object + kHeaderBytes;
+    std::byte* const scales = q + layout.tile_queries * layout.head_dim;
+    put_header({.group = static_cast<int32_t>(layout.group),
+                .first_query = queries.first_position + static_cast<int32_t>(first_token),
+                .window = queries.window,
+                .scale_bits = std::bit_cast<int32_t>(queries.scale),
+                .softcap_bits = std::bit_cast<int32_t>(queries.softcap)},
+               object);
+    const int64_t group = layout.heads / layout.kv_heads;
+    std::vector<int8_t> row(static_cast<size_t>(layout.head_dim));
+    for (int64_t token = 0; token < layout.tile_queries / layout.group; ++token) {
+        if (first_token + token >= queries.tokens) return;
+        const float* const of_token = queries.values + (first_token + token) * queries.stride;
+        for (int64_t head = 0; head < group; ++head) {
+            const int64_t at = token * layout.group + head;
+            const float* const values = of_token + (kv_head * group + head) * layout.head_dim;
+            put_float(quantize_row({values, row.size()}, row), at, scales);
+            put_row(row, at, 4, q);
+        }
+    }
+}
+
+}  // namespace
+
+void pack_queries(const AttentionLayout& layout, const AttentionQueries& queries, std::span<std::byte> packed) {
+    CHECK(std::ssize(packed) == layout.q_bytes() && queries.tokens <= layout.tokens);
+    std::fill(packed.begin(), packed.end(), std::byte{0});
+    const int64_t tokens_of_core = layout.tile_queries / layout.group;
+    for (int64_t unit = 0; unit < layout.units(); ++unit) {
+        for (int64_t r = 0; r < layout.rows; ++r) {
+            const int64_t first_token = unit % layout.steps * layout.tokens_per_step() + r * tokens_of_core;
+            pack_object(layout, queries, unit / layout.steps, first_token,
+                        packed.data() + (unit * layout.rows + r) * layout.q_object_bytes());
+        }
+    }
+}
+
+void set_keys(const AttentionLayout& layout, int32_t first, int64_t count, std::span<std::byte> packed) {
+    CHECK(std::ssize(packed) == layout.kv_bytes() && count <= layout.key_tiles * layout.tile_keys);
+    for (int64_t i = 0; i < layout.kv_heads * layout.key_tiles; ++i) {
+        const int64_t skipped = i % layout.key_tiles * layout.tile_keys;
+        put_header({.first_key = first + static_cast<int32_t>(skipped),
+                    .key_count = static_cast<int32_t>(std::clamp<int64_t>(count - skipped, 0, layout.tile_keys))},
+                   packed.data() + i * layout.kv_object_bytes());
+    }
+}
+
+void put_key_value(const AttentionLayout& layout, const KeyValue& token, std::span<std::byte> packed) {
+    const int64_t tile = token.index / layout.tile_keys;
+    const int64_t row = token.index % layout.tile_keys;
+    CHECK(token.kv_head < layout.kv_heads && tile < layout.key_tiles && std::ssize(packed) == layout.kv_bytes() &&
+          std::ssize(token.key) == layout.head_dim && std::ssize(token.value) == layout.head_dim);
+    std::byte* const keys =
+        packed.data() + (token.kv_head * layout.key_tiles + tile) * layout.kv_object_bytes() + kHeaderBytes;
+    std::byte* const values = keys + layout.tile_keys * layout.head_dim;
+    std::byte* const key_scales = values + layout.tile_keys * layout.head_dim;
+    const int64_t blocks = layout.head_dim / kScaleBlock;
+    put_row(token.key, row, 8, keys);
+    put_row(token.value, row, 8, values);
+    for (int64_t block = 0; block < blocks; ++block) {
+        const auto i = static_cast<size_t>(block);
+        put_float(token.key_scales[i], block * layout.tile_keys + row, key_scales);
+        put_float(token.value_scales[i], (blocks + block) * layout.tile_keys + row, key_scales);
+    }
+}
+
+}  // namespace tandem::npu
