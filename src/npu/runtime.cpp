@@ -13,6 +13,7 @@ Result<RunReport> Runtime::run_all(std::span<const Launch> launches, std::chrono
         const RunReport report =
             TRY(launch.design->run(launch.arguments, std::max(left, std::chrono::milliseconds{1})));
         sum.seconds += report.seconds;
+        sum.copied_bytes += report.copied_bytes;
         sum.estimated = sum.estimated || report.estimated;
     }
     return sum;

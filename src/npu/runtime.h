@@ -39,7 +39,8 @@ struct BufferOptions {
 
 struct RunReport {
     double seconds = 0;
-    bool estimated = false;  // by the emulator, in place of a clock
+    bool estimated = false;     // by the emulator, in place of a clock
+    uint64_t copied_bytes = 0;  // to and from memory that the device cannot use in place
 };
 
 constexpr std::chrono::milliseconds kRunTimeout{10'000};  // no design of ours takes a tenth of it

@@ -1,0 +1,85 @@
+#include "npu/xrt/buffer.h"
+
+#include <cstring>
+
+#include "npu/xrt/guard.h"
+
+#if __has_include(<xrt/experimental/xrt_ext.h>)
+#include <xrt/experimental/xrt_ext.h>
+#define TANDEM_XRT_EXT 1
+#else
+#define TANDEM_XRT_EXT 0
+#endif
+
+namespace tandem::npu {
+
+namespace {
+
+#if TANDEM_XRT_EXT
+xrt::bo imported(const xrt::device& device, std::span<std::byte> memory) {
+    return xrt::ext::bo(device, memory.data(), memory.size());
+}
+
+xrt::bo allocated(const xrt::device& device, size_t size_bytes) {
+    return xrt::ext::bo(device, size_bytes);
+}
+#else
+constexpr xrt::memory_group kHostMemory = 0;  // the first of the topology in every xclbin of ours
+
+xrt::bo imported(const xrt::device& device, std::span<std::byte> memory) {
+    return {device, memory.data(), memory.size(), xrt::bo::flags::normal, kHostMemory};
+}
+
+xrt::bo allocated(const xrt::device& device, size_t size_bytes) {
+    return {device, size_bytes, xrt::bo::flags::host_only, kHostMemory};
+}
+#endif
+
+}  // namespace
+
+Result<std::shared_ptr<XrtBuffer>> XrtBuffer::create(const xrt::device& device, std::span<std::byte> memory,
+                                                     BufferOptions options) {
+    if (memory.empty() || reinterpret_cast<uintptr_t>(memory.data()) % Runtime::kPageBytes != 0 ||
+        memory.size() % Runtime::kPageBytes != 0) {
+        return fail("the NPU takes memory in pages of {} bytes, not {} bytes at {}", Runtime::kPageBytes, memory.size(),
+                    static_cast<const void*>(memory.data()));
+    }
+    Result<xrt::bo> bo = guarded("importing memory", [&] { return imported(device, memory); });
+    if (!bo) bo = guarded("allocating a buffer", [&] { return allocated(device, memory.size()); });
+    if (!bo) return std::move(bo).error();
+    std::byte* mapped = TRY(guarded("mapping a buffer", [&] { return bo->map<std::byte*>(); }));
+    const bool constant = options.constant;
+    options.constant = false;
+    std::shared_ptr<XrtBuffer> buffer(new XrtBuffer(memory, std::move(options), *bo, mapped));
+    if (constant) TRY(buffer->to_device());
+    buffer->constant_ = constant;
+    return buffer;
+}
+
+Result<std::shared_ptr<XrtBuffer>> XrtBuffer::part(const std::shared_ptr<XrtBuffer>& whole, uint64_t offset,
+                                                   uint64_t size_bytes) {
+    const uint64_t all = whole->bytes().size();
+    if (offset % Runtime::kPageBytes != 0 || size_bytes == 0 || offset > all || size_bytes > all - offset)
+        return fail("{} bytes at {} are no part of a buffer of {} bytes that begins with a page", size_bytes, offset,
+                    all);
+    const auto begin = static_cast<size_t>(offset), size = static_cast<size_t>(size_bytes);
+    xrt::bo bo = TRY(guarded("taking a part of a buffer", [&] { return xrt::bo(whole->bo_, size, begin); }));
+    return std::shared_ptr<XrtBuffer>(new XrtBuffer(whole->bytes().subspan(begin, size),
+                                                    {.constant = whole->constant_, .keeper = whole}, std::move(bo),
+                                                    whole->bo_bytes_ + begin));
+}
+
+Result<uint64_t> XrtBuffer::to_device() {
+    if (constant_) return uint64_t{0};
+    if (copied()) std::memcpy(bo_bytes_, bytes().data(), bytes().size());
+    TRY(guarded("flushing a buffer", [&] { bo_.sync(XCL_BO_SYNC_BO_TO_DEVICE); }));
+    return copied() ? bytes().size() : uint64_t{0};
+}
+
+Result<uint64_t> XrtBuffer::from_device() {
+    TRY(guarded("reading a buffer", [&] { bo_.sync(XCL_BO_SYNC_BO_FROM_DEVICE); }));
+    if (copied()) std::memcpy(bytes().data(), bo_bytes_, bytes().size());
+    return copied() ? bytes().size() : uint64_t{0};
+}
+
+}  // namespace tandem::npu
