@@ -42,6 +42,12 @@ inline v16int32 bfloat16_to_int(const v16bfloat16& v, int shift) {
                                              aie::saturation_mode::saturate);
     });
 }
+inline float inv(float value) {
+    return aie::inv(value);
+}
+inline float invsqrt(float value) {
+    return aie::invsqrt(value);
+}
 // NOLINTEND(readability-identifier-naming)
 
 // Events mark a place in the vendor's trace; here nothing traces.

@@ -87,6 +87,8 @@ class lut {
     static_assert(Parallel == 4 || Parallel == 2);
 
   public:
+    using offset_type = Offset;
+
     lut(unsigned elements, const void* first_bank, const void* /*second_bank*/)
         : elements_(elements), table_(static_cast<const unsigned char*>(first_bank)) {}
 
@@ -116,10 +118,11 @@ class parallel_lookup {
         : table_(table), step_bits_(step_bits), bias_(bias) {}
 
     template <unsigned N>
-    vector<bfloat16, N> fetch(const vector<Index, N>& input) const {
-        return detail::each<bfloat16, N>([&](unsigned i) {
+    auto fetch(const vector<Index, N>& input) const {
+        using T = typename Lut::offset_type;
+        return detail::each<T, N>([&](unsigned i) {
             const int at = (static_cast<int>(input[i]) >> step_bits_) + bias_;
-            return table_.template read<bfloat16>(2 * within(at));
+            return table_.template read<T>(sizeof(T) * within(at));
         });
     }
 

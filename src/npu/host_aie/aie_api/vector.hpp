@@ -10,7 +10,8 @@
 namespace aie {
 
 inline constexpr unsigned vector_decl_align = 64;
-inline constexpr unsigned vector_ldst_align_v_default = 32;
+template <typename T>
+inline constexpr unsigned native_vector_length_v = 64 / sizeof(T);
 
 template <typename Tag, unsigned N>
 class accum;
