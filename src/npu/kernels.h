@@ -5,32 +5,39 @@
 // of them row-major. A DMA makes T() of row-major rows on the way, as long as four bytes stay together.
 //
 // kernel                  what it does
-// matmul_i8               c += a b; a T(4,8) of [m][k], b T(8,8) of [k][n], c T(4,8) of [m][n]; m % 8, k % 8, n % 16 ==
-// 0 zero_i32                c = 0; count % 16 == 0 scale_i32_f32           y = c * row_scale * col_scale; c, y T(4,8)
-// of [m][n]; m % 4, n % 8 == 0 requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count % 32 == 0
-// quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; row-major; cols % 16 == 0
+//
+// matmul_i8               c += a b; a T(4,8) of [m][k], b T(8,8) of [k][n], c T(4,8) of [m][n]; m and k are multiples
+//                         of 8, n of 16
+// zero_i32                c = 0; count is a multiple of 16
+// scale_i32_f32           y = c * row_scale * col_scale; c, y T(4,8) of [m][n]; m is a multiple of 4, n of 8
+// requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count is a multiple of 32
+// quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; cols is a multiple of 16
 // quantize_blocks_f32_i8  the same for blocks of 32: the int8 cache
-// rms_norm_f32            y = x / sqrt(mean(x^2) + eps) * weight; row-major; cols % 16 == 0; eps as bits
-// rope_f32                the heads of one token: x, y [heads][head_dim]; cos_sin: the cosines of all pairs, then the
-// sines;
-//                         layout 0: element i pairs with i + head_dim / 2, 1: 2i with 2i + 1; head_dim % 32 == 0
-// glu_f32                 y = activation(gate) * up; activation 0 SiLU, 1 GELU by tanh, 2 GELU by erf; count % 16 == 0
-// add_f32                 y = a + b; y may be a or b; count % 16 == 0
-// softmax_f32             rows; row-major; cols % 16 == 0, not 0
+// rms_norm_f32            y = x / sqrt(mean(x^2) + eps) * weight for rows; cols is a multiple of 16; eps as bits
+// rope_f32                the heads of one token, [heads][head_dim]; cos_sin: the cosines of all pairs, then the sines;
+//                         layout 0: element i pairs with i + head_dim / 2, 1: 2i with 2i + 1; head_dim is a multiple
+//                         of 32
+// glu_f32                 y = activation(gate) * up; 0 SiLU, 1 GELU by tanh, 2 GELU by erf; count is a multiple of 16
+// add_f32                 y = a + b; y may be a or b; count is a multiple of 16
+// softmax_f32             of rows; cols is a multiple of 16
+//
 // attention_begin         out = 0 and an empty state, before the first tile of keys
 // attention_i8_step       one tile of keys and values; what is in AttentionHeader may change with every tile
-//                           q       T(4,8) of [queries][head_dim], q_scale [queries]
-//                           k, v    T(8,8) of [keys][head_dim], as the cache has them: 8 elements of a token together
+//                           q        T(4,8) of [queries][head_dim]
+//                           q_scale  [queries]
+//                           k, v     T(8,8) of [keys][head_dim]: eight elements of a token lie together as in the cache
 //                           k_scale, v_scale  [head_dim / 32][keys], not negative: one for 32 elements of a token
-//                           out     T(4,8) of [queries][head_dim]; the sum is kept here between the steps
-//                           state   attention_state_floats(): handed from step to step, and the room a step needs
+//                           out      T(4,8) of [queries][head_dim]; the sum is kept here between the steps
+//                           state    attention_state_floats(): handed from step to step, and the room a step needs
 // attention_i8_tile       the same, with a header, q, q_scale in one object and a header, k, v, k_scale, v_scale in one
 // attention_end           out /= the sum of the weights; zeros for a query that saw no key
 //
-// Floats are multiplied as sums of three bfloat16: within 2^-21; powers of two within 2^-20.
-// Attention weights are uint8: 255 is the largest weight of a query in this tile. The rest of its arithmetic is float
-// by bfloat16 products: 2^x within 2^-8 where it makes weights, 16 bits and more elsewhere. The memory of a tile holds
-// 16 queries and 32 keys of 256 elements, or 64 keys of 128, with k, v and their scales twice.
+// How exact: rms_norm, rope, scale and quantize multiply floats as sums of three bfloat16, within 2^-21. glu, softmax
+// and attention take two; their products and powers of two are within 2^-14. Attention weights are uint8, 255 for the
+// largest weight of a query in this tile; the powers they are made of are bfloat16, within 2^-7.
+//
+// What fits into a tile beside 1 KB of stack, with k, v and their scales twice: 16 queries and 32 keys of 256 elements
+// (59 KB), 16 queries and 64 keys of 128 (52 KB), 32 queries and 32 keys of 128 (43 KB).
 #pragma once
 
 #include <cstdint>

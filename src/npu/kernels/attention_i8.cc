@@ -25,7 +25,7 @@ struct State {
     float* sum;      // of the weights, relative to it
     float* alpha;    // first the largest of this tile
     float* beta;     // first the sum of this tile
-    float* weights;  // [queries][keys]; first the scores
+    float* scores;   // [queries][keys]; then the weights as bfloat16, each row where its scores began
     float* ratios;   // [keys]: the scales of a block of values as steps of the weights
     uint8_t* bytes;  // T(4,8) of [8][keys]: weights of eight queries
 
@@ -37,7 +37,7 @@ struct State {
         beta = alpha + rows;
         ratios = beta + rows;
         bytes = reinterpret_cast<uint8_t*>(ratios + keys);
-        weights = ratios + keys + 2 * keys;
+        scores = ratios + keys + 2 * keys;
     }
 };
 
@@ -92,9 +92,11 @@ void multiply_keys(const Step& step, int32_t first_query, int32_t first_key, Sum
 
 // Scores beyond +-softcap never happen: softcap * tanh(score / softcap), tanh(x) = 1 - 2 / (e^2x + 1).
 Floats cap(const Floats& score, float softcap) {
-    const Floats power = exp2(multiply(score, 2.0F * kLog2E * aie::inv(softcap)));
+    const Pair size = halve(aie::broadcast<float, kLanes>(2.0F * kLog2E * aie::inv(softcap)));
+    const Floats power = exp2(multiply(halve(score), size));
     const Floats part = aie::inv(add(power, aie::broadcast<float, kLanes>(1.0F)));
-    return subtract(aie::broadcast<float, kLanes>(softcap), multiply(part, 2.0F * softcap));
+    const Pair twice = halve(aie::broadcast<float, kLanes>(2.0F * softcap));
+    return subtract(aie::broadcast<float, kLanes>(softcap), multiply(halve(part), twice));
 }
 
 // Which of sixteen keys a query at `position` sees.
@@ -110,16 +112,18 @@ void score(const Step& step) {
     const AttentionHeader& header = step.header;
     const float softcap = float_of_bits(header.softcap_bits);
     const float scale = float_of_bits(header.scale_bits);
+    const Pair log2e = halve(aie::broadcast<float, kLanes>(kLog2E));
     for (int32_t query = 0; query < header.queries; query += 8) {
         for (int32_t key = 0; key < header.keys; key += kStep) {
             Sums sums[8];
             multiply_keys(step, query, key, sums);
             for (int32_t row = 0; row < 8; ++row) {
-                const float factor = step.q_scale[query + row] * scale;
-                Floats scores = multiply(sums[row].to_vector<float>(), softcap > 0.0F ? factor : factor * kLog2E);
-                if (softcap > 0.0F) scores = multiply(cap(scores, softcap), kLog2E);
+                const float factor = step.q_scale[query + row] * scale * (softcap > 0.0F ? 1.0F : kLog2E);
+                const Pair factors = halve(aie::broadcast<float, kLanes>(factor));
+                Floats scores = multiply(halve(sums[row].to_vector<float>()), factors);
+                if (softcap > 0.0F) scores = multiply(halve(cap(scores, softcap)), log2e);
                 const int32_t position = header.first_query + (query + row) / header.group;
-                aie::store_v(step.state.weights + (query + row) * header.keys + key,
+                aie::store_v(step.state.scores + (query + row) * header.keys + key,
                              aie::select(kMasked, scores, visible(header, key, position)));
             }
         }
@@ -127,20 +131,20 @@ void score(const Step& step) {
 }
 
 void weigh(const Step& step) {
+    const int32_t keys = step.header.keys;
     for (int32_t query = 0; query < step.header.queries; ++query) {
-        float* __restrict row = step.state.weights + query * step.header.keys;
+        float* scores = step.state.scores + query * keys;
         Floats most = aie::broadcast<float, kLanes>(kMasked);
-        for (int32_t key = 0; key < step.header.keys; key += kStep) {
-            most = aie::max(most, aie::load_v<kLanes>(row + key));
-        }
+        for (int32_t key = 0; key < keys; key += kStep) most = aie::max(most, aie::load_v<kLanes>(scores + key));
         const float largest = aie::reduce_max(most);
         const Floats reference = aie::broadcast<float, kLanes>(largest);
         Sums sum = aie::zeros<accfloat, kLanes>();
-        for (int32_t key = 0; key < step.header.keys; key += kStep) {
-            const Floats scores = aie::load_v<kLanes>(row + key);
-            const Floats weights = aie::select(exp2_short(subtract(scores, reference)), 0.0F, aie::le(scores, kMasked));
-            sum = aie::add(sum, weights);
-            aie::store_v(row + key, weights);
+        for (int32_t key = 0; key < keys; key += kStep) {
+            const Floats score = aie::load_v<kLanes>(scores + key);
+            const Halves power = exp2_short(subtract(score, reference));
+            const Halves weight = aie::select(power, 0.0F, aie::le(score, kMasked));
+            sum = aie::add(sum, weight);
+            aie::store_v(scores + key / 2, weight.cast_to<float>());  // over scores that have been read
         }
         step.state.alpha[query] = largest;
         step.state.beta[query] = aie::reduce_add(sum.to_vector<float>());
@@ -156,8 +160,9 @@ void merge(const Step& step) {
         const Floats alpha = exp2(subtract(before, largest));
         const Floats beta = exp2(subtract(here, largest));
         aie::store_v(state.largest + query, largest);
-        aie::store_v(state.sum + query, add(multiply(aie::load_v<kLanes>(state.sum + query), alpha),
-                                            multiply(aie::load_v<kLanes>(state.beta + query), beta)));
+        const Sums faded(multiply(split(aie::load_v<kLanes>(state.sum + query)), split(alpha)));
+        const Split added = split(aie::load_v<kLanes>(state.beta + query));
+        aie::store_v(state.sum + query, multiply_into(faded, added, split(beta)).to_vector<float>());
         aie::store_v(state.alpha + query, alpha);
         aie::store_v(state.beta + query, beta);
     }
@@ -176,8 +181,9 @@ float relate_scales(const Step& step, int32_t block) {
     }
     const float largest = aie::reduce_max(most);
     const float factor = largest > 0.0F ? kLargestWeight * aie::inv(largest) : 0.0F;
+    const Pair factors = halve(aie::broadcast<float, kLanes>(factor));
     for (int32_t key = 0; key < step.header.keys; key += kStep) {
-        const Floats ratio = multiply(aie::load_v<kLanes>(step.state.ratios + key), factor);
+        const Floats ratio = multiply(halve(aie::load_v<kLanes>(step.state.ratios + key)), factors);
         aie::store_v(step.state.ratios + key, ratio);
     }
     return largest;
@@ -191,8 +197,9 @@ void quantize_weights(const Step& step, int32_t first_query) {
         for (int32_t half = 0; half < 2; ++half) {
             Ints steps[4];
             for (int32_t row = 0; row < 4; ++row) {
-                const float* weights = step.state.weights + (first_query + half * 4 + row) * keys + key;
-                const Sums product = multiply_into(Sums(), halve(aie::load_v<kLanes>(weights)), ratio);
+                const float* weights = step.state.scores + (first_query + half * 4 + row) * keys + key / 2;
+                const Halves weight = aie::load_v<kLanes / 2>(weights).cast_to<bfloat16>();
+                const Sums product = aie::mac(aie::mul(weight, ratio.low), weight, ratio.high);
                 steps[row] = aie::to_fixed<int32>(product.to_vector<float>());
             }
             for (unsigned side = 0; side < 2; ++side) {
@@ -205,22 +212,29 @@ void quantize_weights(const Step& step, int32_t first_query) {
     }
 }
 
-// out = alpha * out + factor * sums for a block of four rows, whose factors begin at `alpha` and `beta`.
-void update(float* __restrict out, const WeightBlock& sums, const float* alpha, const float* beta, float step_size) {
+// How two rows of `out` go on: out = alpha * out + factor * sums.
+struct Blend {
+    Pair factor;
+    Split alpha;
+    bool same;  // alpha is 1: no new maximum, which becomes the rule after some tiles
+};
+
+Blend blend_of(const State& state, int32_t query, float step_size) {
+    const float* alpha = state.alpha + query;
+    const float* beta = state.beta + query;
+    return {halve(two_rows(beta[0] * step_size, beta[1] * step_size)), split(two_rows(alpha[0], alpha[1])),
+            alpha[0] == 1.0F && alpha[1] == 1.0F};
+}
+
+// A block of four rows.
+void update(float* __restrict out, const WeightBlock& sums, const Blend* blends) {
     const aie::vector<int32, 32> values = sums.to_vector<int32>();
     for (unsigned half = 0; half < 2; ++half) {
-        const float* a = alpha + 2 * half;
-        const float* b = beta + 2 * half;
-        const Floats factor =
-            aie::concat(aie::broadcast<float, 8>(b[0] * step_size), aie::broadcast<float, 8>(b[1] * step_size));
-        const Floats before = aie::load_v<kLanes>(out + half * kLanes);
-        Sums kept(before);
-        if (a[0] != 1.0F || a[1] != 1.0F) {  // a new maximum, which becomes rarer with every tile
-            const Floats fade = aie::concat(aie::broadcast<float, 8>(a[0]), aie::broadcast<float, 8>(a[1]));
-            kept = Sums(multiply(before, fade));
-        }
-        const Floats added = aie::to_float<float>(values.extract<kLanes>(half));
-        aie::store_v(out + half * kLanes, multiply_into(kept, halve(added), halve(factor)).to_vector<float>());
+        const Blend& blend = blends[half];
+        Floats kept = aie::load_v<kLanes>(out + half * kLanes);
+        if (!blend.same) kept = multiply(split(kept), blend.alpha);
+        const Pair added = halve(aie::to_float<float>(values.extract<kLanes>(half)));
+        aie::store_v(out + half * kLanes, multiply_into(Sums(kept), added, blend.factor).to_vector<float>());
     }
 }
 
@@ -228,6 +242,8 @@ void update(float* __restrict out, const WeightBlock& sums, const float* alpha, 
 void add_values(const Step& step, int32_t first_query, int32_t block, float step_size) {
     const int32_t columns = step.header.head_dim / 8;
     const int32_t groups = step.header.keys / 8;
+    Blend blends[4];
+    for (int32_t pair = 0; pair < 4; ++pair) blends[pair] = blend_of(step.state, first_query + 2 * pair, step_size);
     for (int32_t column = block * 4; column < block * 4 + 4; column += 2) {
         WeightBlock c00, c01, c10, c11;
         for (int32_t group = 0; group < groups; ++group) {
@@ -242,12 +258,10 @@ void add_values(const Step& step, int32_t first_query, int32_t block, float step
         }
         float* upper = step.out + (first_query / 4 * columns + column) * 32;
         float* lower = upper + columns * 32;
-        const float* alpha = step.state.alpha + first_query;
-        const float* beta = step.state.beta + first_query;
-        update(upper, c00, alpha, beta, step_size);
-        update(upper + 32, c01, alpha, beta, step_size);
-        update(lower, c10, alpha + 4, beta + 4, step_size);
-        update(lower + 32, c11, alpha + 4, beta + 4, step_size);
+        update(upper, c00, blends);
+        update(upper + 32, c01, blends);
+        update(lower, c10, blends + 2);
+        update(lower + 32, c11, blends + 2);
     }
 }
 
@@ -290,7 +304,7 @@ extern "C" void attention_end(float* __restrict out, float* __restrict state, in
     for (int32_t query = 0; query < queries; query += 2) {  // two rows of a block are one vector
         const float first = sum[query] > 0.0F ? aie::inv(sum[query]) : 0.0F;
         const float second = sum[query + 1] > 0.0F ? aie::inv(sum[query + 1]) : 0.0F;
-        const Split factor = split(aie::concat(aie::broadcast<float, 8>(first), aie::broadcast<float, 8>(second)));
+        const Split factor = split(two_rows(first, second));
         for (int32_t column = 0; column < head_dim / 8; ++column) {
             float* at = out + (query / 4 * (head_dim / 8) + column) * 32 + query % 4 * 8;
             aie::store_v(at, multiply(split(aie::load_v<kLanes>(at)), factor));

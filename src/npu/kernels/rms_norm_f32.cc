@@ -17,7 +17,7 @@ extern "C" void rms_norm_f32(const float* __restrict x, const float* __restrict 
         const Split factor = split(aie::broadcast<float, kLanes>(aie::invsqrt(mean + float_of_bits(eps_bits))));
         for (int32_t i = 0; i < cols; i += kStep) {
             const Floats scaled = multiply(split(aie::load_v<kLanes>(x + i)), factor);
-            aie::store_v(y + i, multiply(scaled, aie::load_v<kLanes>(weight + i)));
+            aie::store_v(y + i, multiply(split(scaled), split(aie::load_v<kLanes>(weight + i))));
         }
     }
 }

@@ -12,10 +12,8 @@ extern "C" void scale_i32_f32(const int32_t* __restrict c, const float* __restri
         const Split col = split(aie::concat(cols, cols));
         for (int32_t i = 0; i < m; i += 2) {  // two rows of a block are one vector
             const int32_t at = ((i / 4) * (n / 8) + j) * 32 + i % 4 * 8;
-            const Floats row =
-                aie::concat(aie::broadcast<float, 8>(row_scale[i]), aie::broadcast<float, 8>(row_scale[i + 1]));
-            const Floats scale = multiply(split(row), col);
-            aie::store_v(y + at, multiply(aie::to_float<float>(aie::load_v<kLanes>(c + at)), scale));
+            const Floats scale = multiply(split(two_rows(row_scale[i], row_scale[i + 1])), col);
+            aie::store_v(y + at, multiply(split(aie::to_float<float>(aie::load_v<kLanes>(c + at))), split(scale)));
         }
     }
 }

@@ -57,7 +57,7 @@ inline Floats multiply(const Floats& a, float b) {
     return multiply(a, aie::broadcast<float, kLanes>(b));
 }
 
-// The first two parts: enough where 16 bits are. Relative error of a product below 2^-16.
+// The first two parts: enough where what follows has fewer bits anyway. Relative error of a product below 2^-14.
 struct Pair {
     Halves high, low;
 };
@@ -72,6 +72,10 @@ inline Pair halve(const Floats& x) {
 
 inline Sums multiply_into(const Sums& start, const Pair& a, const Pair& b) {
     return aie::mac(aie::mac(aie::mac(start, a.low, b.high), a.high, b.low), a.high, b.high);
+}
+
+inline Floats multiply(const Pair& a, const Pair& b) {
+    return multiply_into(aie::zeros<accfloat, kLanes>(), a, b).to_vector<float>();
 }
 
 inline Floats add(const Floats& a, const Floats& b) {
@@ -95,22 +99,22 @@ inline Floats within_exponent(const Floats& x) {
 }
 
 // 2^x = 2^n 2^f with n the nearest integer and f in [-1/2, 1/2], 2^f by the first terms of its series: relative error
-// below 2^-20.
+// below 2^-14.
 inline Floats exp2(const Floats& x) {
-    constexpr float kSeries[] = {
-        0.000154035304F, 0.00133335581F, 0.00961812911F, 0.0555041087F, 0.240226507F, 0.693147181F, 1.0F};
+    constexpr float kSeries[] = {0.00133335581F, 0.00961812911F, 0.0555041087F, 0.240226507F, 0.693147181F, 1.0F};
     const Floats limited = within_exponent(x);
     const Ints whole = aie::to_fixed<int32>(limited);
-    const Split rest = split(subtract(limited, aie::to_float<float>(whole)));
+    const Pair rest = halve(subtract(limited, aie::to_float<float>(whole)));
     Floats sum = aie::broadcast<float, kLanes>(kSeries[0]);
-    for (int i = 1; i < 7; ++i) {
-        sum = multiply_into(Sums(aie::broadcast<float, kLanes>(kSeries[i])), split(sum), rest).to_vector<float>();
+    for (int i = 1; i < 6; ++i) {
+        sum = multiply_into(Sums(aie::broadcast<float, kLanes>(kSeries[i])), halve(sum), rest).to_vector<float>();
     }
     return times_power(sum, whole);
 }
 
-// The same with products of bfloat16 for what is quantized to eight bits afterwards: relative error below 2^-8.
-inline Floats exp2_short(const Floats& x) {
+// The same with products of bfloat16, as a bfloat16, for what is quantized to eight bits afterwards: relative error
+// below 2^-7.
+inline Halves exp2_short(const Floats& x) {
     const Floats limited = within_exponent(x);
     const Ints whole = aie::to_fixed<int32>(limited);
     const Halves rest = Sums(subtract(limited, aie::to_float<float>(whole))).to_vector<bfloat16>();
@@ -119,7 +123,12 @@ inline Floats exp2_short(const Floats& x) {
     const Sums first(aie::broadcast<float, kLanes>(1.0F));
     const Halves upper = aie::mac(third, rest, bfloat16(0.0554199219F)).to_vector<bfloat16>();
     const Halves middle = aie::mac(second, rest, upper).to_vector<bfloat16>();
-    return times_power(aie::mac(first, rest, middle).to_vector<float>(), whole);
+    return Sums(times_power(aie::mac(first, rest, middle).to_vector<float>(), whole)).to_vector<bfloat16>();
+}
+
+// Two numbers, eight lanes each: two rows of a block that has eight columns.
+inline Floats two_rows(float upper, float lower) {
+    return aie::concat(aie::broadcast<float, 8>(upper), aie::broadcast<float, 8>(lower));
 }
 
 inline float float_of_bits(int32_t bits) {

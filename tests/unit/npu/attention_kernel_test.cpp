@@ -126,8 +126,8 @@ TileBuffer<float> run(const Problem& problem, Counts* counts = nullptr) {
 //   - A weight is off by half of 1/255 of the largest scale of the block in the tile, and by what its arithmetic
 //   leaves.
 //     That counts with the int8 value, and with the largest weight of the tile over the sum of all weights.
-//   - The power of two is off by 2^-8 of it; so is the sum that `out` is divided by: twice that of the spread of v.
-//   - A score is off by 2^-15 of the sum of the magnitudes in it: as much again of the weight.
+//   - The power of two is off by 2^-7 of it; so is the sum that `out` is divided by: twice that of the spread of v.
+//   - A score is off by 2^-13 of the sum of the magnitudes in it: as much again of the weight.
 struct Exact {
     double value = 0;
     double bound = 0;
@@ -152,7 +152,7 @@ class Reference {
         }
         const double magnitude =
             static_cast<double>(problem.scale) * problem.shape.head_dim;  // every element is below 1
-        error_ = 2 * (std::ldexp(1.0, -8) + magnitude * std::ldexp(1.0, -15));
+        error_ = 2 * (std::ldexp(1.0, -7) + magnitude * std::ldexp(1.0, -13));
     }
 
     Exact at(int col) const {
@@ -165,7 +165,7 @@ class Reference {
             const double value = problem_.v.at(seen_[i], col);
             exact.value += weight * value;
             spread += weight * std::abs(value);
-            exact.bound += (0.5 / 255 + std::ldexp(1.0, -14)) * tile_weights_[tile] / sum_ * scales[tile] *
+            exact.bound += (0.5 / 255 + std::ldexp(1.0, -13)) * tile_weights_[tile] / sum_ * scales[tile] *
                            std::abs(problem_.v.values[seen_[i] * problem_.shape.head_dim + col]);
         }
         exact.bound += error_ * 2 * spread + 1e-6;

@@ -87,7 +87,9 @@ auto zeros() {
 
 template <typename T, unsigned N, typename V>
 vector<T, N> broadcast(V value) {
-    return detail::each<T, N>([&](unsigned) { return static_cast<T>(value); });
+    vector<T, N> same;  // a move, which has an issue slot of its own
+    for (unsigned i = 0; i < N; ++i) same[i] = static_cast<T>(value);
+    return same;
 }
 template <typename T, unsigned N>
 vector<T, N> ones() {

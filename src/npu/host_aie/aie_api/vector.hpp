@@ -180,7 +180,7 @@ class accum {
 
     template <typename T>
     void from_vector(const vector<T, N>& v, int shift = 0) {
-        host::count_vector(N * sizeof(value_type));
+        if constexpr (!std::is_same_v<T, float>) host::count_vector(N * sizeof(value_type));  // a float is only moved
         for (unsigned i = 0; i < N; ++i) {
             if constexpr (is_floating_point()) {
                 values_[i] = static_cast<float>(v[i]);
