@@ -22,11 +22,12 @@ template <typename... Args>
     return Error{fmt::format(format, std::forward<Args>(args)...)};
 }
 
-template <typename T>
-class [[nodiscard]] Result {
+// A value, or the reason of type E why there is none.
+template <typename T, typename E>
+class [[nodiscard]] Outcome {
   public:
-    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+    Outcome(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+    Outcome(E error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
     explicit operator bool() const { return state_.index() == 0; }
 
@@ -48,18 +49,21 @@ class [[nodiscard]] Result {
     T* operator->() { return &value(); }
     const T* operator->() const { return &value(); }
 
-    const Error& error() const& {
+    const E& error() const& {
         CHECK(!*this, "error() of a successful Result");
         return *std::get_if<1>(&state_);
     }
-    Error&& error() && {
+    E&& error() && {
         CHECK(!*this, "error() of a successful Result");
         return std::move(*std::get_if<1>(&state_));
     }
 
   private:
-    std::variant<T, Error> state_;
+    std::variant<T, E> state_;
 };
+
+template <typename T>
+using Result = Outcome<T, Error>;
 
 // The value of an operation that only succeeds or fails.
 struct Ok {};

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -32,45 +31,13 @@ template <typename... Args>
     return {.message = fmt::format(format, std::forward<Args>(args)...), .param = std::move(param)};
 }
 
-// Like Result, and TRY works with it; the Error of a Result becomes a 400.
+// As Result, with an ApiError; the Error of a Result becomes a 400.
 template <typename T>
-class [[nodiscard]] Reply {
+class [[nodiscard]] Reply : public Outcome<T, ApiError> {
   public:
-    Reply(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT(google-explicit-constructor)
-    Reply(ApiError error) : state_(std::in_place_index<1>, std::move(error)) {}   // NOLINT(google-explicit-constructor)
-    Reply(Error error) : Reply(ApiError{.message = std::move(error.message)}) {}  // NOLINT(google-explicit-constructor)
-
-    explicit operator bool() const { return state_.index() == 0; }
-
-    T& value() & {
-        CHECK(*this, "value() of a failed Reply");
-        return *std::get_if<0>(&state_);
-    }
-    const T& value() const& {
-        CHECK(*this, "value() of a failed Reply");
-        return *std::get_if<0>(&state_);
-    }
-    T&& value() && {
-        CHECK(*this, "value() of a failed Reply");
-        return std::move(*std::get_if<0>(&state_));
-    }
-    T& operator*() & { return value(); }
-    const T& operator*() const& { return value(); }
-    T&& operator*() && { return std::move(*this).value(); }
-    T* operator->() { return &value(); }
-    const T* operator->() const { return &value(); }
-
-    const ApiError& error() const& {
-        CHECK(!*this, "error() of a successful Reply");
-        return *std::get_if<1>(&state_);
-    }
-    ApiError&& error() && {
-        CHECK(!*this, "error() of a successful Reply");
-        return std::move(*std::get_if<1>(&state_));
-    }
-
-  private:
-    std::variant<T, ApiError> state_;
+    using Outcome<T, ApiError>::Outcome;
+    // NOLINTNEXTLINE(google-explicit-constructor): TRY of a Result returns its Error
+    Reply(Error error) : Outcome<T, ApiError>(ApiError{.message = std::move(error.message)}) {}
 };
 
 }  // namespace tandem::server
