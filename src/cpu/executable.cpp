@@ -53,7 +53,8 @@ class CpuExecutable final : public device::Executable {
 
   private:
     Status resolve(const CompileContext& context);
-    Result<Operand> resolve_value(ValueId id, const graph::Weights& weights);
+    Result<Operand> resolve_value(ValueId id, const CompileContext& context);
+    std::byte* place(ValueId id, const device::CompileOptions& options) const;
     Result<Operand> resolve_weight(const Value& value, const graph::Weights& weights);
     Status resolve_node(const graph::Node& node, const CompileContext& context);
     void run(Call& call, const device::Batch& batch);
@@ -95,7 +96,7 @@ Status CpuExecutable::resolve(const CompileContext& context) {
     for (const std::string& name : context.options.results) {
         const auto found = std::find_if(program_.results.begin(), program_.results.end(),
                                         [&](const graph::NamedResult& result) { return result.name == name; });
-        results_.push_back(TRY(resolve_value(found->value, context.weights)));
+        results_.push_back(TRY(resolve_value(found->value, context)));
     }
     return Ok{};
 }
@@ -104,10 +105,10 @@ Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext
     Call call{.kernel = nullptr, .op = node.op, .operands = {}, .result = {}, .scratch_bytes = 0, .in = {}, .out = {}};
     std::vector<TensorType> types;
     for (ValueId input : node.inputs) {
-        call.operands.push_back(TRY(resolve_value(input, context.weights)));
+        call.operands.push_back(TRY(resolve_value(input, context)));
         types.push_back(program_.value(input).type);
     }
-    call.result = TRY(resolve_value(node.output, context.weights));
+    call.result = TRY(resolve_value(node.output, context));
     call.in.resize(node.inputs.size());
     call.kernel = find_kernel(node.op, types, context.reference_only);
     if (call.kernel == nullptr) return fail("the cpu device has no kernel for the op '{}'", node.op.name());
@@ -118,18 +119,29 @@ Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext
     return Ok{};
 }
 
-Result<Operand> CpuExecutable::resolve_value(ValueId id, const graph::Weights& weights) {
+// A result that others read lies where they do.
+std::byte* CpuExecutable::place(ValueId id, const device::CompileOptions& options) const {
+    for (const graph::NamedResult& result : program_.results) {
+        const device::SharedValue* const shared = result.value == id ? options.find_shared(result.name) : nullptr;
+        if (shared != nullptr) return shared->memory.data();
+    }
+    return arena_.data() + plan_.offset[static_cast<size_t>(id)];
+}
+
+Result<Operand> CpuExecutable::resolve_value(ValueId id, const CompileContext& context) {
     const Value& value = program_.value(id);
-    if (value.kind == Value::Kind::weight) return resolve_weight(value, weights);
+    if (value.kind == Value::Kind::weight) return resolve_weight(value, context.weights);
     Operand operand{.type = value.type};
     if (value.kind == Value::Kind::computed) {
-        operand.data = arena_.data() + plan_.offset[static_cast<size_t>(id)];
+        operand.data = place(id, context.options);
     } else if (value.name == graph::kTokens) {
         operand.batch_input = &device::Batch::tokens;
     } else if (value.name == graph::kPositions) {
         operand.batch_input = &device::Batch::positions;
     } else if (value.name == graph::kOutputRows) {
         operand.batch_input = &device::Batch::output_rows;
+    } else if (const device::SharedValue* const shared = context.options.find_shared(value.name); shared != nullptr) {
+        operand.data = shared->memory.data();
     } else {
         return fail("the cpu device knows no input '{}'", value.name);
     }

@@ -1,5 +1,7 @@
 #include "device/backend.h"
 
+#include <algorithm>
+
 namespace tandem::device {
 
 uint64_t CacheShape::size_bytes() const {
@@ -24,6 +26,12 @@ Status CacheShape::check() const {
                 name(dtype), info(dtype).block, layer.head_dim);
     }
     return Ok{};
+}
+
+const SharedValue* CompileOptions::find_shared(std::string_view name) const {
+    const auto found =
+        std::find_if(shared.begin(), shared.end(), [&](const SharedValue& value) { return value.name == name; });
+    return found == shared.end() ? nullptr : &*found;
 }
 
 Status run(Executable& executable, const Batch& batch) {

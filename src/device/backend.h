@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,9 +73,20 @@ class KvCache {
     CacheShape shape_;
 };
 
+// Where a value lies that several devices see: whole pages of host memory.
+struct SharedValue {
+    std::string name;
+    std::span<std::byte> memory;  // what the limits allow fits
+};
+
 struct CompileOptions {
     graph::Extents limits;             // the most tokens and outputs a step may bring
     std::vector<std::string> results;  // of the Program, those that are wanted: nothing else is computed
+    // Inputs other than those of every step, and results that are to be left there; outlives the Executable.
+    std::vector<SharedValue> shared = {};
+
+    // Null when there is none of that name.
+    const SharedValue* find_shared(std::string_view name) const;
 };
 
 // What a part of a step took on the device, summed over all parts of that name.
@@ -118,6 +130,11 @@ class Backend {
     virtual const Description& describe() const = 0;
 
     virtual bool supports(const graph::Program& program, const graph::Node& node) const = 0;
+
+    // Seconds that a step would take by the device's own cost model; none where it has none.
+    virtual std::optional<double> predict(const graph::Program& /*program*/, const Batch& /*batch*/) const {
+        return std::nullopt;
+    }
 
     virtual Result<std::shared_ptr<KvCache>> make_cache(CacheShape shape) = 0;
 

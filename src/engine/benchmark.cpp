@@ -73,12 +73,12 @@ Request fixed_request(const models::Model& model, int length, int tokens) {
 }
 
 // Of `sequences` that each run `rows` after `past` positions.
-Work work_of_rows(const models::Model& model, int sequences, int past, int rows, DType kv_dtype) {
+plan::Work work_of_rows(const models::Model& model, int sequences, int past, int rows, DType kv_dtype) {
     device::Batch batch;
     batch.tokens.resize(static_cast<size_t>(sequences) * static_cast<size_t>(rows));
     batch.output_rows.resize(static_cast<size_t>(sequences));
     batch.sequences.assign(static_cast<size_t>(sequences), {.first_row = 0, .rows = rows, .past = past, .blocks = {}});
-    return work_of(model.program, batch, kv_dtype);
+    return plan::work_of(model.program, batch, kv_dtype);
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     Timing timing = TRY(repeat(kWarmUp, options_.repetitions,
                                [&](int i) { return stage->step_with_drawn(context + 1 + i * steps, steps); }));
     timing.seconds.scale(1.0 / steps);
-    const Work work = stage->work();
+    const plan::Work work = stage->work();
     TRY(stage->step(context + 1, 1, 0));  // what is profiled is a single step
     const auto profile = TRY(profile_of(*stage));
     return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
@@ -128,13 +128,13 @@ Result<BenchmarkRow> Benchmark::prompt(int tokens) {
     const int chunk = std::min(options_.chunk, tokens);
     const auto stage =
         TRY(Stage::open(model_, backend_, {.positions = tokens, .rows = chunk, .kv_dtype = options_.kv_dtype}));
-    Work work;
+    plan::Work work;
     const auto read = [&](int /*repetition*/) -> Status {
         work = {};
         for (int past = 0; past < tokens; past += chunk) {
             const int rows = std::min(chunk, tokens - past);
             TRY(stage->step(past, rows, past + rows == tokens ? std::optional(rows - 1) : std::nullopt));
-            const Work part = stage->work();
+            const plan::Work part = stage->work();
             work.bytes += part.bytes;
             work.flops += part.flops;
         }
@@ -227,9 +227,9 @@ Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
     };
     const Timing timing = TRY(repeat(kWarmUp, options_.repetitions, read));
     const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
-    Work work;
+    plan::Work work;
     for (int past = 0; past < tokens; past += options_.chunk) {
-        const Work part = work_of_rows(model_, 1, past, std::min(options_.chunk, tokens - past), kv_dtype);
+        const plan::Work part = work_of_rows(model_, 1, past, std::min(options_.chunk, tokens - past), kv_dtype);
         work.bytes += part.bytes;
         work.flops += part.flops;
     }

@@ -25,7 +25,7 @@ struct BenchmarkRow {
     int context = 0;                              // positions before the measured ones; of a prompt: its tokens
     int tokens = 0;                               // made by a decode step, or read by a prompt
     Summary seconds;                              // of that
-    Work work;                                    // of that
+    plan::Work work;                              // of that
     double cpu_s = 0;                             // processor time of the whole process for one token
     std::vector<device::StageTime> profile = {};  // of a decode step, or of the last chunk of a prompt
 

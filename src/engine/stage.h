@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/backend.h"
-#include "engine/work.h"
+#include "plan/work.h"
 #include "models/model.h"
 
 namespace tandem::engine {
@@ -37,7 +37,7 @@ class Stage {
 
     // Of the last step.
     const device::Batch& batch() const { return batch_; }
-    Work work() const { return work_of(model_.program, batch_, kv_dtype_); }
+    plan::Work work() const { return plan::work_of(model_.program, batch_, kv_dtype_); }
     template <typename T>
     std::span<const T> result() const {
         return device::result_as<T>(*executable_, 0);

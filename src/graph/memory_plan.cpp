@@ -15,8 +15,8 @@ struct Taken {
     size_t last_use;
 };
 
-size_t align(size_t bytes) {
-    return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+size_t align(size_t bytes, size_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
 }
 
 std::vector<size_t> last_uses(const Program& program) {
@@ -41,14 +41,15 @@ size_t first_fit(const std::vector<Taken>& taken, size_t size) {
 
 }  // namespace
 
-MemoryPlan place(const std::vector<Lifetime>& values) {
+MemoryPlan place(const std::vector<Lifetime>& values, size_t alignment) {
     MemoryPlan plan{.offset = std::vector<size_t>(values.size(), MemoryPlan::kNone)};
     std::vector<Taken> taken;
     for (size_t i = 0; i < values.size(); ++i) {
         CHECK(i == 0 || values[i - 1].first <= values[i].first);
         std::erase_if(taken, [&](const Taken& range) { return range.last_use < values[i].first; });
-        const size_t begin = first_fit(taken, align(values[i].size_bytes));
-        const Taken range{begin, begin + align(values[i].size_bytes), values[i].last};
+        const size_t size = align(values[i].size_bytes, alignment);
+        const size_t begin = first_fit(taken, size);
+        const Taken range{begin, begin + size, values[i].last};
         taken.insert(std::upper_bound(taken.begin(), taken.end(), range,
                                       [](const Taken& a, const Taken& b) { return a.begin < b.begin; }),
                      range);
@@ -58,14 +59,14 @@ MemoryPlan place(const std::vector<Lifetime>& values) {
     return plan;
 }
 
-MemoryPlan plan_memory(const Program& program, const Extents& extents) {
+MemoryPlan plan_memory(const Program& program, const Extents& extents, size_t alignment) {
     const std::vector<size_t> last = last_uses(program);
     std::vector<Lifetime> lifetimes;
     for (size_t n = 0; n < program.nodes.size(); ++n) {
         const auto output = static_cast<size_t>(program.nodes[n].output);
         lifetimes.push_back({program.values[output].type.size_bytes(extents), n, last[output]});
     }
-    const MemoryPlan placed = place(lifetimes);
+    const MemoryPlan placed = place(lifetimes, alignment);
     MemoryPlan plan{.offset = std::vector<size_t>(program.values.size(), MemoryPlan::kNone),
                     .size_bytes = placed.size_bytes};
     for (size_t n = 0; n < program.nodes.size(); ++n) {

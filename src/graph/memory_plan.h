@@ -24,11 +24,11 @@ struct Lifetime {
     size_t last = 0;
 };
 
-// In the order of `first`.
-MemoryPlan place(const std::vector<Lifetime>& values);
+// In the order of `first`. Offsets are multiples of `alignment`.
+MemoryPlan place(const std::vector<Lifetime>& values, size_t alignment = MemoryPlan::kAlignment);
 
 // `extents` are the most tokens and outputs a step may bring. A value lives from the node that makes it to the last
 // that reads it; results live to the end.
-MemoryPlan plan_memory(const Program& program, const Extents& extents);
+MemoryPlan plan_memory(const Program& program, const Extents& extents, size_t alignment = MemoryPlan::kAlignment);
 
 }  // namespace tandem::graph

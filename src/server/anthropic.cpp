@@ -145,7 +145,8 @@ Reply<Ok> read_anthropic_messages(const Fields& body, Ask& ask) {
         TRY(read_anthropic_message((*messages)[i], fmt::format("messages[{}]", i), conversation));
     ask.messages = conversation.take();
     const Json& last = ask.messages.back();
-    ask.continues_last = last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "";
+    ask.continues_last = last["role"] == "assistant" && !last.contains("tool_calls") &&
+                         !last["content"].get_ref<const std::string&>().empty();
     return Ok{};
 }
 

@@ -7,6 +7,7 @@
 
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
+#include "vulkan/host_import.h"
 #include "vulkan/kernels/advance.h"
 #include "vulkan/lower.h"
 #include "vulkan/patterns.h"
@@ -81,6 +82,7 @@ class RecordedProgram final : public device::Executable {
 
   private:
     Status load_weights(const graph::Weights& weights);
+    Status import_shared(const device::CompileOptions& options);
     Status place_values();
     Status make_chain();
     std::span<const Stage> stages(Part part) const;
@@ -109,7 +111,9 @@ class RecordedProgram final : public device::Executable {
     Arena constants_;
     Arena chain_memory_;
     Arena readback_;
-    std::vector<Buffer> values_;  // with the most bytes that each may have
+    std::vector<std::unique_ptr<HostImport>> imports_;
+    std::map<ValueIndex, Buffer> shared_;  // values that lie in memory of the host, which other devices see
+    std::vector<Buffer> values_;           // with the most bytes that each may have
     std::vector<DeviceWeight> weights_;
     std::vector<Buffer> results_;
     Buffer chain_;         // counters
@@ -126,6 +130,7 @@ class RecordedProgram final : public device::Executable {
 Status RecordedProgram::prepare(const CompileContext& context) {
     staged_ = TRY(lower(program_, {.cache = cache_.get(), .tuning = tuning_, .exact = context.exact}));
     TRY(load_weights(context.weights));
+    TRY(import_shared(context.options));
     TRY(place_values());
     for (const graph::NamedResult& result : program_.results) {
         uint64_t size_bytes = program_.value(result.value).type.size_bytes(limits_);
@@ -134,7 +139,8 @@ Status RecordedProgram::prepare(const CompileContext& context) {
             step_limits_.steps = kMaxSteps;
             size_bytes *= kMaxSteps;
         }
-        results_.push_back(TRY(readback_.allocate(size_bytes)));
+        const auto shared = shared_.find(staged_.results[results_.size()]);
+        results_.push_back(shared != shared_.end() ? shared->second : TRY(readback_.allocate(size_bytes)));
     }
     StepLimits limits{.extents = limits_};
     if (cache_) {
@@ -172,6 +178,27 @@ Status RecordedProgram::load_weights(const graph::Weights& weights) {
     return Ok{};
 }
 
+Status RecordedProgram::import_shared(const device::CompileOptions& options) {
+    const auto import_value = [&](std::string_view name, ValueIndex value) -> Status {
+        const device::SharedValue* const shared = options.find_shared(name);
+        if (shared == nullptr) return Ok{};
+        if (shared->memory.empty()) {  // a value without bytes
+            shared_[value] = {};
+            return Ok{};
+        }
+        imports_.push_back(TRY(HostImport::create(queue_.device(), shared->memory)));
+        shared_[value] = imports_.back()->buffer();
+        return Ok{};
+    };
+    for (const StagedProgram::Input& input : staged_.inputs) {
+        TRY(import_value(input.name, input.value));
+        if (!shared_.contains(input.value)) return fail("the input '{}' lies nowhere", input.name);
+    }
+    for (size_t i = 0; i < program_.results.size(); ++i)
+        TRY(import_value(program_.results[i].name, staged_.results[i]));
+    return Ok{};
+}
+
 // Values that never live at once share bytes; those that begin as zeros lie apart, since their bytes stay.
 Status RecordedProgram::place_values() {
     const size_t count = staged_.values.size();
@@ -194,7 +221,8 @@ Status RecordedProgram::place_values() {
     for (ValueIndex result : staged_.results) lifetimes[static_cast<size_t>(result)].last = staged_.stages.size();
     uint64_t zeroed_bytes = 0;
     std::vector<graph::Lifetime> placed;
-    std::erase_if(order, [&](size_t i) { return staged_.values[i].zeroed; });
+    std::erase_if(order,
+                  [&](size_t i) { return staged_.values[i].zeroed || shared_.contains(static_cast<ValueIndex>(i)); });
     for (size_t i : order) {
         lifetimes[i].size_bytes = most_bytes(staged_.values[i], limits_);
         placed.push_back(lifetimes[i]);
@@ -211,6 +239,7 @@ Status RecordedProgram::place_values() {
         values_[order[i]] = {shared.handle, shared.offset + plan.offset[i], placed[i].size_bytes,
                              shared.address + plan.offset[i], nullptr};
     }
+    for (const auto& [index, buffer] : shared_) values_[static_cast<size_t>(index)] = buffer;
     for (size_t i = 0; i < count; ++i) {
         if (!staged_.values[i].zeroed) continue;
         values_[i] = TRY(memory_->allocate(most_bytes(staged_.values[i], limits_)));
@@ -269,7 +298,7 @@ Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket, 
 Status RecordedProgram::record_results(Recorder& recorder, const Bucket& bucket) {
     for (size_t i = 0; i < results_.size(); ++i) {
         const Buffer from = value(staged_.results[i], bucket);
-        if (from.size_bytes == 0) continue;
+        if (from.size_bytes == 0 || shared_.contains(staged_.results[i])) continue;
         if (static_cast<int>(i) == drawn_ && bucket.can_repeat()) {
             TRY(record_advance(recorder, state_->addresses(), whole(from), whole(results_[i])));
         } else {

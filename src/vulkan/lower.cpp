@@ -40,6 +40,11 @@ struct SingleOp {
     Status record(Recorder& rec, const StageArgs& args) const;
 };
 
+bool is_step_input(const graph::Value& value) {
+    return value.kind == graph::Value::Kind::input &&
+           (value.name == graph::kTokens || value.name == graph::kPositions || value.name == graph::kOutputRows);
+}
+
 VkDeviceAddress step_input(std::string_view name, const StepState::Addresses& step) {
     if (name == graph::kTokens) return step.tokens;
     if (name == graph::kPositions) return step.positions;
@@ -56,17 +61,11 @@ Operand operand_of(const graph::TensorType& type, const Bucket& bucket) {
 
 Operand SingleOp::input(const Input& input, const StageArgs& args) const {
     Operand operand = operand_of(input.value.type, args.bucket);
-    switch (input.value.kind) {
-        case graph::Value::Kind::input:
-            operand.address = step_input(input.value.name, args.step);
-            break;
-        case graph::Value::Kind::weight:
-            operand.weight = args.weight(input.weight);
-            operand.address = operand.weight.planes[Planes::quants];
-            break;
-        case graph::Value::Kind::computed:
-            operand.address = args.value(input.made).begin;
-            break;
+    if (input.weight != kNone) {
+        operand.weight = args.weight(input.weight);
+        operand.address = operand.weight.planes[Planes::quants];
+    } else {
+        operand.address = input.made != kNone ? args.value(input.made).begin : step_input(input.value.name, args.step);
     }
     return operand;
 }
@@ -156,9 +155,12 @@ ValueIndex Lowering::tensor(ValueId id) {
     const auto row_bytes = type.size_bytes({.tokens = 1, .outputs = 1});
     const graph::Dim rows = type.shape[0];
     const bool fixed = rows.kind == graph::Dim::Kind::fixed;
-    return tensors_[id] = add_value({.rows = rows, .cols = cols_of(id), .size_bytes = [=](uint32_t count) {
-                                         return fixed ? row_bytes : row_bytes * count;
-                                     }});
+    const ValueIndex index = add_value({.rows = rows, .cols = cols_of(id), .size_bytes = [=](uint32_t count) {
+                                            return fixed ? row_bytes : row_bytes * count;
+                                        }});
+    if (program_.value(id).kind == graph::Value::Kind::input)
+        staged_.inputs.push_back({program_.value(id).name, index});
+    return tensors_[id] = index;
 }
 
 ValueIndex Lowering::new_activations(ValueId id, DType weight) {
@@ -428,8 +430,11 @@ Status Lowering::single(const Node& node) {
     std::vector<ValueIndex> reads;
     for (ValueId id : node.inputs) {
         SingleOp::Input input{.value = program_.value(id)};
-        if (input.value.kind == graph::Value::Kind::weight) input.weight = weight({id});
-        if (input.value.kind == graph::Value::Kind::computed) reads.push_back(input.made = tensor(id));
+        if (input.value.kind == graph::Value::Kind::weight) {
+            input.weight = weight({id});
+        } else if (!is_step_input(input.value)) {
+            reads.push_back(input.made = tensor(id));
+        }
         stage.inputs.push_back(std::move(input));
     }
     emit(std::string(node.op.name()), std::move(reads), {stage.y},

@@ -70,7 +70,12 @@ struct Stage {
 };
 
 struct StagedProgram {
+    struct Input {
+        std::string name;
+        ValueIndex value;
+    };
     std::vector<StageValue> values;
+    std::vector<Input> inputs;  // of the Program, without those of every step
     std::vector<StageWeight> weights;
     std::vector<Stage> stages;
     std::vector<ValueIndex> results;  // of the Program, in its order

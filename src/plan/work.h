@@ -4,7 +4,7 @@
 #include "device/batch.h"
 #include "graph/program.h"
 
-namespace tandem::engine {
+namespace tandem::plan {
 
 struct Work {
     double bytes = 0;  // of weights, each read once, and of the cache, read once per sequence; activations are small
@@ -14,4 +14,4 @@ struct Work {
 // Of one step.
 Work work_of(const graph::Program& program, const device::Batch& batch, DType kv_dtype);
 
-}  // namespace tandem::engine
+}  // namespace tandem::plan

@@ -1,11 +1,11 @@
-#include "engine/work.h"
+#include "plan/work.h"
 
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
 #include "graph/ops.h"
 
-namespace tandem::engine {
+namespace tandem::plan {
 namespace {
 
 // One product of all rows, attention with a window over them, and a product of the rows that are wanted.
@@ -54,4 +54,4 @@ TEST(Work, SeesNoFurtherThanTheWindow) {
 }
 
 }  // namespace
-}  // namespace tandem::engine
+}  // namespace tandem::plan

@@ -1,10 +1,10 @@
-#include "engine/work.h"
+#include "plan/work.h"
 
 #include <algorithm>
 
 #include "graph/ops.h"
 
-namespace tandem::engine {
+namespace tandem::plan {
 
 namespace {
 
@@ -47,4 +47,4 @@ Work work_of(const graph::Program& program, const device::Batch& batch, DType kv
     return work;
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::plan

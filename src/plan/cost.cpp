@@ -1,0 +1,91 @@
+#include "plan/cost.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "graph/segment.h"
+#include "plan/micro_batch.h"
+#include "plan/pipeline.h"
+#include "plan/work.h"
+
+namespace tandem::plan {
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();  // seconds: never chosen
+
+// One sequence's rows, of which the last is wanted.
+device::Batch batch_of(const ChunkShape& chunk) {
+    device::Batch batch;
+    batch.tokens.resize(static_cast<size_t>(chunk.rows));
+    batch.positions.resize(static_cast<size_t>(chunk.rows));
+    std::iota(batch.positions.begin(), batch.positions.end(), chunk.past);
+    batch.sequences.push_back({.first_row = 0, .rows = chunk.rows, .past = chunk.past, .blocks = {}});
+    batch.output_rows = {chunk.rows - 1};
+    return batch;
+}
+
+double main_seconds(const graph::Program& segment, const device::Batch& batch, DType kv_dtype,
+                    const device::Rates& rates) {
+    const Work work = work_of(segment, batch, kv_dtype);
+    const double computing = rates.matrix_flops_per_s > 0 ? work.flops / rates.matrix_flops_per_s : 0;
+    return std::max(computing, rates.read_bytes_per_s > 0 ? work.bytes / rates.read_bytes_per_s : 0);
+}
+
+}  // namespace
+
+Prediction predict(const graph::Program& program, const Placement& placement, const ChunkShape& chunk,
+                   const Machine& machine) {
+    const device::Batch batch = batch_of(chunk);
+    if (placement.policy == Policy::main_only) {
+        const double seconds = main_seconds(program, batch, chunk.kv_dtype, machine.main);
+        return {.placement = placement, .seconds = seconds, .main_busy_s = seconds, .npu_busy_s = 0};
+    }
+    const std::vector<graph::Segment> segments = graph::cut(program, place(program, placement, *machine.npu));
+    const std::vector<MicroBatch> parts = split(batch, chunk.micro_rows);
+    std::vector<int> devices(segments.size());
+    std::transform(segments.begin(), segments.end(), devices.begin(),
+                   [](const auto& segment) { return segment.device; });
+    PipelineOrder order(static_cast<int>(parts.size()), devices, kSlots);
+    const PipelineTime time = simulate_pipeline(order, [&](Task task) {
+        const graph::Segment& segment = segments[static_cast<size_t>(task.segment)];
+        const device::Batch& part = parts[static_cast<size_t>(task.micro_batch)].batch;
+        if (segment.device == kNpu) return machine.npu->predict(segment.program, part).value_or(kUnknown);
+        return main_seconds(segment.program, part, chunk.kv_dtype, machine.main);
+    });
+    return {.placement = placement,
+            .seconds = time.seconds,
+            .main_busy_s = time.busy[kMain],
+            .npu_busy_s = time.busy[kNpu]};
+}
+
+// The time falls with the layers as long as the main device has more to do, then rises.
+Prediction best_npu_prefill(const graph::Program& program, const ChunkShape& chunk, const Machine& machine) {
+    const auto with = [&](int layers) {
+        return predict(program, {.policy = Policy::npu_prefill, .npu_layers = layers}, chunk, machine);
+    };
+    int low = 1;
+    int high = std::max(1, static_cast<int>(program.caches.size()));
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (with(middle).seconds <= with(middle + 1).seconds) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return with(low);
+}
+
+Prediction best_placement(const graph::Program& program, const ChunkShape& chunk, const Machine& machine) {
+    const Prediction candidates[] = {
+        predict(program, {.policy = Policy::main_only}, chunk, machine),
+        predict(program, {.policy = Policy::npu_attention}, chunk, machine),
+        best_npu_prefill(program, chunk, machine),
+    };
+    return *std::min_element(std::begin(candidates), std::end(candidates),
+                             [](const Prediction& a, const Prediction& b) { return a.seconds < b.seconds; });
+}
+
+}  // namespace tandem::plan

@@ -1,0 +1,311 @@
+#include "plan/hybrid.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "device/host_memory.h"
+#include "graph/segment.h"
+#include "plan/cost.h"
+#include "plan/micro_batch.h"
+#include "plan/pipeline.h"
+
+namespace tandem::plan {
+
+namespace {
+
+// The two devices, for as long as anything compiled for them lives.
+struct Devices {
+    std::unique_ptr<device::Backend> main;
+    std::unique_ptr<device::Backend> npu;
+    HybridOptions options;
+    std::atomic<bool> npu_failed = false;
+
+    device::Backend& of(int device) { return device == kNpu ? *npu : *main; }
+
+    void give_up_npu(const Error& why) {
+        npu_failed = true;
+        if (!options.note) return;
+        options.note(
+            fmt::format("{} failed ({}); {} goes on alone", npu->describe().name, why.message, main->describe().name));
+    }
+};
+
+struct CompileArguments {
+    const graph::Program& program;
+    const graph::Weights& weights;
+    std::shared_ptr<device::KvCache> cache;
+    const device::CompileOptions& options;
+};
+
+// What one micro-batch needs on its way: memory for the values that cross, and executables over it.
+struct Slot {
+    std::vector<device::HostBuffer> memory;
+    std::vector<device::SharedValue> shared;
+    std::vector<std::unique_ptr<device::Executable>> executables;  // per segment
+};
+
+// Where a result of the whole is made.
+struct ResultPlace {
+    int segment = 0;
+    size_t index = 0;  // among the segment's results
+    size_t row_bytes = 0;
+    std::vector<std::byte> bytes;  // of the last step
+};
+
+bool brings_prompt(const device::Batch& batch) {
+    return std::any_of(batch.sequences.begin(), batch.sequences.end(),
+                       [](const device::SequenceRows& rows) { return rows.rows > 1; });
+}
+
+class HybridExecutable final : public device::Executable {
+  public:
+    explicit HybridExecutable(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
+
+    Status prepare(const CompileArguments& arguments, const Placement& placement, int min_rows);
+
+    int max_steps() const override { return whole_->max_steps(); }
+    Status submit(const device::Batch& batch) override;
+    Status wait() override { return together_ ? Status(Ok{}) : whole_->wait(); }
+    std::span<const std::byte> result(size_t index) const override {
+        return together_ ? std::span<const std::byte>(results_[index].bytes) : whole_->result(index);
+    }
+    Result<std::vector<device::StageTime>> profile(const device::Batch& batch) override {
+        return whole_->profile(batch);
+    }
+
+  private:
+    Status prepare_slot(const CompileArguments& arguments, Slot& slot);
+    std::vector<std::string> results_of(const graph::Segment& segment) const;
+    void find_results();
+    bool runs_together(const device::Batch& batch) const;
+    Status run_together(const device::Batch& batch);
+    Status run_task(Task task, const std::vector<MicroBatch>& parts);
+    void keep_results(Task task, const MicroBatch& part);
+
+    std::shared_ptr<Devices> devices_;
+    std::shared_ptr<device::KvCache> cache_;
+    std::unique_ptr<device::Executable> whole_;  // on the main device: short steps, and when the NPU fails
+    graph::Program program_;
+    std::vector<std::string> wanted_;
+    graph::Extents limits_;  // of a micro-batch
+    int min_rows_ = 0;
+    std::vector<graph::Segment> segments_;
+    std::vector<int> device_of_segment_;
+    std::array<Slot, kSlots> slots_;
+    std::vector<ResultPlace> results_;
+    bool together_ = false;  // the last step was run by both
+};
+
+Status HybridExecutable::prepare(const CompileArguments& arguments, const Placement& placement, int min_rows) {
+    whole_ = TRY(devices_->main->compile(arguments.program, arguments.weights, arguments.cache, arguments.options));
+    cache_ = arguments.cache;
+    wanted_ = arguments.options.results;
+    program_ = graph::keep_results(arguments.program, wanted_);
+    min_rows_ = min_rows;
+    const int64_t rows = std::min<int64_t>(arguments.options.limits.tokens, devices_->options.micro_rows);
+    limits_ = {.tokens = rows, .outputs = std::min(rows, arguments.options.limits.outputs)};
+    segments_ = graph::cut(program_, place(program_, placement, *devices_->npu));
+    for (const graph::Segment& segment : segments_) device_of_segment_.push_back(segment.device);
+    for (Slot& slot : slots_) TRY(prepare_slot(arguments, slot));
+    find_results();
+    return Ok{};
+}
+
+// Crossing values are named in it; results that nobody asked for are not.
+std::vector<std::string> HybridExecutable::results_of(const graph::Segment& segment) const {
+    std::vector<std::string> names;
+    for (const graph::NamedResult& result : segment.program.results) names.push_back(result.name);
+    return names;
+}
+
+Status HybridExecutable::prepare_slot(const CompileArguments& arguments, Slot& slot) {
+    for (const graph::Segment& segment : segments_) {
+        for (const graph::NamedResult& result : segment.program.results) {
+            if (std::find(wanted_.begin(), wanted_.end(), result.name) != wanted_.end()) continue;
+            const size_t bytes = segment.program.value(result.value).type.size_bytes(limits_);
+            if (bytes == 0) {  // it only orders
+                slot.shared.push_back({result.name, {}});
+                continue;
+            }
+            slot.memory.push_back(TRY(device::HostBuffer::allocate(bytes, "what the devices hand over",
+                                                                   "choose a smaller chunk of the prompt")));
+            std::memset(slot.memory.back().data(), 0, slot.memory.back().pages().size());
+            slot.shared.push_back({result.name, slot.memory.back().pages()});
+        }
+    }
+    for (const graph::Segment& segment : segments_) {
+        slot.executables.push_back(
+            TRY(devices_->of(segment.device)
+                    .compile(segment.program, arguments.weights, arguments.cache,
+                             {.limits = limits_, .results = results_of(segment), .shared = slot.shared})));
+    }
+    return Ok{};
+}
+
+void HybridExecutable::find_results() {
+    for (const std::string& name : wanted_) {
+        for (size_t s = 0; s < segments_.size(); ++s) {
+            const auto& made = segments_[s].program.results;
+            const auto found =
+                std::find_if(made.begin(), made.end(), [&](const auto& result) { return result.name == name; });
+            if (found == made.end()) continue;
+            const graph::TensorType& type = segments_[s].program.value(found->value).type;
+            results_.push_back({.segment = static_cast<int>(s),
+                                .index = static_cast<size_t>(found - made.begin()),
+                                .row_bytes = type.size_bytes({.tokens = 1, .outputs = 1}),
+                                .bytes = {}});
+        }
+    }
+    CHECK(results_.size() == wanted_.size(), "every result is made by one segment");
+}
+
+bool HybridExecutable::runs_together(const device::Batch& batch) const {
+    return !devices_->npu_failed && batch.steps == 1 && std::ssize(batch.tokens) >= min_rows_ && brings_prompt(batch);
+}
+
+Status HybridExecutable::submit(const device::Batch& batch) {
+    together_ = runs_together(batch);
+    if (!together_) return whole_->submit(batch);
+    return run_together(batch);
+}
+
+Status HybridExecutable::run_together(const device::Batch& batch) {
+    for (ResultPlace& result : results_) result.bytes.assign(result.row_bytes * batch.output_rows.size(), std::byte{0});
+    TRY(cache_->settle());
+    const std::vector<MicroBatch> parts = split(batch, static_cast<int>(limits_.tokens));
+    PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
+    std::optional<PipelineFailure> failure = run_pipeline(order, [&](Task task) { return run_task(task, parts); });
+    if (!failure) return Ok{};
+    if (failure->device != kNpu || devices_->options.strict) return std::move(failure->error);
+    devices_->give_up_npu(failure->error);
+    together_ = false;  // what was written into the cache so far is written again
+    return whole_->submit(batch);
+}
+
+Status HybridExecutable::run_task(Task task, const std::vector<MicroBatch>& parts) {
+    const MicroBatch& part = parts[static_cast<size_t>(task.micro_batch)];
+    const graph::Segment& segment = segments_[static_cast<size_t>(task.segment)];
+    device::Executable& executable =
+        *slots_[static_cast<size_t>(task.micro_batch) % kSlots].executables[static_cast<size_t>(task.segment)];
+    const auto begin = Timeline::Clock::now();
+    TRY(device::run(executable, part.batch));
+    if (devices_->options.timeline) {
+        devices_->options.timeline->add(devices_->of(segment.device).describe().name,
+                                        fmt::format("segment {}, micro-batch {} ({} rows)", task.segment,
+                                                    task.micro_batch, part.batch.tokens.size()),
+                                        begin, Timeline::Clock::now());
+    }
+    keep_results(task, part);
+    return Ok{};
+}
+
+void HybridExecutable::keep_results(Task task, const MicroBatch& part) {
+    const Slot& slot = slots_[static_cast<size_t>(task.micro_batch) % kSlots];
+    for (ResultPlace& result : results_) {
+        if (result.segment != task.segment) continue;
+        const std::span<const std::byte> made =
+            slot.executables[static_cast<size_t>(task.segment)]->result(result.index);
+        for (size_t i = 0; i < part.outputs.size(); ++i) {
+            std::memcpy(result.bytes.data() + part.outputs[i] * result.row_bytes, made.data() + i * result.row_bytes,
+                        result.row_bytes);
+        }
+    }
+}
+
+class HybridBackend final : public device::Backend {
+  public:
+    HybridBackend(std::unique_ptr<device::Backend> main, std::unique_ptr<device::Backend> npu, HybridOptions options)
+        : devices_(std::make_shared<Devices>()) {
+        devices_->main = std::move(main);
+        devices_->npu = std::move(npu);
+        devices_->options = std::move(options);
+        description_ = devices_->main->describe();
+        const device::Description& second = devices_->npu->describe();
+        description_.name += " + " + second.name;
+        description_.hardware += " + " + second.hardware;
+        description_.details +=
+            fmt::format("; {}: {}; placement {}", second.name, second.details, name(devices_->options.policy));
+    }
+
+    const device::Description& describe() const override { return description_; }
+
+    bool supports(const graph::Program& program, const graph::Node& node) const override {
+        return devices_->main->supports(program, node);
+    }
+
+    Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape shape) override {
+        shape.shared = true;
+        return devices_->main->make_cache(std::move(shape));
+    }
+
+    Result<std::unique_ptr<device::Executable>> compile(const graph::Program& program, const graph::Weights& weights,
+                                                        std::shared_ptr<device::KvCache> cache,
+                                                        const device::CompileOptions& options) override;
+
+  private:
+    struct Choice {
+        Placement placement;
+        int min_rows = 2;
+    };
+    Choice choose(const graph::Program& program, const device::KvCache& cache, int64_t rows) const;
+
+    std::shared_ptr<Devices> devices_;
+    device::Description description_;
+};
+
+// A placement that is asked for by name is taken for every prompt; `auto` finds from how many rows on it pays.
+HybridBackend::Choice HybridBackend::choose(const graph::Program& program, const device::KvCache& cache,
+                                            int64_t rows) const {
+    const HybridOptions& options = devices_->options;
+    Choice choice{.placement = {.policy = options.policy, .npu_layers = options.npu_layers},
+                  .min_rows = std::max(2, options.min_rows)};
+    const bool layers_missing = options.policy == Policy::npu_prefill && options.npu_layers == 0;
+    if (options.policy != Policy::automatic && !layers_missing) return choice;
+    const Machine machine{.main = options.main_rates ? options.main_rates() : device::Rates{},
+                          .npu = devices_->npu.get()};
+    ChunkShape chunk{
+        .rows = static_cast<int>(rows), .past = 0, .micro_rows = options.micro_rows, .kv_dtype = cache.shape().dtype};
+    if (layers_missing) {
+        choice.placement = best_npu_prefill(program, chunk, machine).placement;
+        return choice;
+    }
+    choice.placement = best_placement(program, chunk, machine).placement;
+    if (choice.placement.policy == Policy::main_only || options.min_rows > 0) return choice;
+    const auto pays = [&](int count) {
+        chunk.rows = count;
+        return plan::predict(program, choice.placement, chunk, machine).seconds <
+               plan::predict(program, {.policy = Policy::main_only}, chunk, machine).seconds;
+    };
+    choice.min_rows = static_cast<int>(rows);
+    while (choice.min_rows > 2 && pays(choice.min_rows / 2)) choice.min_rows /= 2;
+    return choice;
+}
+
+Result<std::unique_ptr<device::Executable>> HybridBackend::compile(const graph::Program& program,
+                                                                   const graph::Weights& weights,
+                                                                   std::shared_ptr<device::KvCache> cache,
+                                                                   const device::CompileOptions& options) {
+    if (devices_->options.policy == Policy::main_only || devices_->npu_failed || cache == nullptr ||
+        options.limits.tokens < 2)
+        return devices_->main->compile(program, weights, std::move(cache), options);
+    const Choice choice = choose(program, *cache, options.limits.tokens);
+    if (choice.placement.policy == Policy::main_only)
+        return devices_->main->compile(program, weights, std::move(cache), options);
+    auto executable = std::make_unique<HybridExecutable>(devices_);
+    const Status prepared = executable->prepare({program, weights, cache, options}, choice.placement, choice.min_rows);
+    if (prepared) return std::unique_ptr<device::Executable>(std::move(executable));
+    if (devices_->options.strict) return prepared.error();
+    devices_->give_up_npu(prepared.error());
+    return devices_->main->compile(program, weights, std::move(cache), options);
+}
+
+}  // namespace
+
+std::unique_ptr<device::Backend> make_hybrid(std::unique_ptr<device::Backend> main,
+                                             std::unique_ptr<device::Backend> npu, HybridOptions options) {
+    return std::make_unique<HybridBackend>(std::move(main), std::move(npu), std::move(options));
+}
+
+}  // namespace tandem::plan

@@ -1,0 +1,77 @@
+#include "plan/placement.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "graph/ops.h"
+#include "graph/segment.h"
+
+namespace tandem::plan {
+
+namespace {
+
+constexpr std::array<std::pair<Policy, std::string_view>, 4> kPolicies = {{
+    {Policy::main_only, "gpu"},
+    {Policy::npu_attention, "npu-attention"},
+    {Policy::npu_prefill, "npu-prefill"},
+    {Policy::automatic, "auto"},
+}};
+
+}  // namespace
+
+Result<Policy> parse_policy(std::string_view text) {
+    for (const auto& [policy, policy_name] : kPolicies) {
+        if (policy_name == text) return policy;
+    }
+    return fail("'{}' is no placement: choose auto, gpu, npu-attention or npu-prefill", text);
+}
+
+std::string_view name(Policy policy) {
+    const auto* const found =
+        std::find_if(kPolicies.begin(), kPolicies.end(), [&](const auto& each) { return each.first == policy; });
+    return found->second;
+}
+
+std::string describe(const Placement& placement, const graph::Program& program) {
+    if (placement.policy != Policy::npu_prefill) return std::string(name(placement.policy));
+    return fmt::format("npu-prefill, the last {} of {} layers", placement.npu_layers, program.caches.size());
+}
+
+// A layer begins at the last narrow place before its keys and values are written; the last one ends with the last sum.
+std::vector<size_t> layer_starts(const graph::Program& program) {
+    const std::vector<size_t> cuts = graph::narrow_cuts(program);
+    std::vector<size_t> starts;
+    size_t end = 0;
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+        const graph::Node& node = program.nodes[n];
+        if (node.op.as<op::Add>() != nullptr) end = n + 1;
+        if (node.op.as<op::KvWrite>() == nullptr) continue;
+        const auto after = std::upper_bound(cuts.begin(), cuts.end(), n);
+        CHECK(after != cuts.begin(), "a layer reads more than one value of those before it");
+        starts.push_back(*std::prev(after));
+    }
+    starts.push_back(end);
+    return starts;
+}
+
+std::vector<int> place(const graph::Program& program, const Placement& placement, const device::Backend& npu) {
+    std::vector<int> devices(program.nodes.size(), kMain);
+    const auto give = [&](size_t n) {
+        if (npu.supports(program, program.nodes[n])) devices[n] = kNpu;
+    };
+    if (placement.policy == Policy::npu_attention) {
+        for (size_t n = 0; n < program.nodes.size(); ++n) {
+            if (program.nodes[n].op.as<op::Attention>() != nullptr) give(n);
+        }
+    }
+    if (placement.policy == Policy::npu_prefill) {
+        const std::vector<size_t> starts = layer_starts(program);
+        const auto layers = static_cast<int>(starts.size()) - 1;
+        const int first = layers - std::clamp(placement.npu_layers, 0, layers);
+        for (size_t n = starts[static_cast<size_t>(first)]; n < starts.back(); ++n) give(n);
+    }
+    return devices;
+}
+
+}  // namespace tandem::plan

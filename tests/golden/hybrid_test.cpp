@@ -1,0 +1,62 @@
+// Golden models run by two devices together. With two that compute alike, cutting the Program and the batch changes no
+// bit; with the NPU's emulator, logits are as far off as int8 rounds.
+#include "plan/hybrid.h"
+
+#include <gtest/gtest.h>
+
+#include "cpu/backend.h"
+#include "golden/model_files.h"
+#include "golden/run_program.h"
+
+namespace tandem::golden {
+namespace {
+
+constexpr int kHybridTokens = 40;
+
+std::unique_ptr<device::Backend> reference_device() {
+    return cpu::make_backend({.threads = 1, .reference = true}).value();
+}
+
+std::vector<int32_t> hybrid_tokens(int vocab) {
+    std::vector<int32_t> tokens;
+    tokens.reserve(kHybridTokens);
+    for (int i = 0; i < kHybridTokens; ++i) tokens.push_back((i * 37 + 11) % vocab);
+    return tokens;
+}
+
+// In chunks of 24 and 16.
+std::vector<float> chunked_logits(device::Backend& device, const models::Model& model, DType kv_dtype = DType::f32) {
+    const std::vector<int32_t> tokens = hybrid_tokens(static_cast<int>(model.vocab));
+    auto sequence = Sequence::start(device, model, kHybridTokens, kv_dtype);
+    EXPECT_TRUE(sequence) << sequence.error().message;
+    std::vector<float> logits;
+    for (const auto& chunk : {std::span(tokens).first(24), std::span(tokens).subspan(24)}) {
+        auto rows = sequence->feed(chunk);
+        EXPECT_TRUE(rows) << rows.error().message;
+        logits.insert(logits.end(), rows->begin(), rows->end());
+    }
+    return logits;
+}
+
+class Hybrid : public testing::TestWithParam<std::string> {};
+
+TEST_P(Hybrid, TwoEqualDevicesGiveEveryBitThatOneGives) {
+    const auto checkpoint = format::Checkpoint::open(golden_dir(GetParam())).value();
+    const models::Model model = models::load(checkpoint).value();
+    const std::unique_ptr<device::Backend> alone = reference_device();
+    const std::vector<float> expected = chunked_logits(*alone, model);
+    for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
+        auto timeline = std::make_shared<plan::Timeline>();
+        const std::unique_ptr<device::Backend> both =
+            plan::make_hybrid(reference_device(), reference_device(),
+                              {.policy = policy, .npu_layers = 2, .micro_rows = 7, .timeline = timeline});
+        EXPECT_EQ(chunked_logits(*both, model), expected) << name(policy);
+        EXPECT_GT(timeline->spans().size(), 0U);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Hybrid, testing::Values("gemma3", "llama", "mistral", "qwen2", "qwen3"),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace tandem::golden
