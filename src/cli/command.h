@@ -24,6 +24,7 @@ Command add_eval(CLI::App& parent);
 Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
 Command add_bench(CLI::App& parent);
+Command add_plan(CLI::App& parent);
 
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

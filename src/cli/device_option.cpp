@@ -86,19 +86,7 @@ std::vector<device::Description> list_gpus() {
 
 #endif
 
-}  // namespace
-
-void add_device_options(CLI::App& app, DeviceOptions& options) {
-    app.add_option("--device", options.device, kDeviceHelp)->option_text("DEVICE");
-    app.add_option("--threads", options.threads, "CPU threads; 0: one per core (0)")
-        ->option_text("N")
-        ->check(CLI::Range(0, kMaxThreads));
-    app.add_flag("--strict", options.strict, "Fail rather than run on the CPU when it was not asked for");
-    app.add_flag("--exact", options.exact,
-                 "Compute every op by itself in f32: slow, for comparisons (vulkan; cpu:reference always does)");
-}
-
-Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options) {
+Result<std::unique_ptr<device::Backend>> open_main_device(const DeviceOptions& options) {
     if (options.device.empty() && options.strict) {
         return fail("--strict needs --device: without one the CPU runs the model; --device cpu says that it is meant");
     }
@@ -112,9 +100,29 @@ Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& option
     }
     if (is_vulkan(options.device)) return open_vulkan(options);
     if (options.device == "npu") {
-        return fail("--device {}: this build has no such backend yet; use --device cpu", options.device);
+        return fail("--device npu: an NPU works beside a GPU or the CPU: use --device vulkan --placement npu-prefill");
     }
     return fail("--device {}: unknown device; `tandem devices` lists what there is", options.device);
+}
+
+}  // namespace
+
+void add_device_options(CLI::App& app, DeviceOptions& options) {
+    app.add_option("--device", options.device, kDeviceHelp)->option_text("DEVICE");
+    app.add_option("--threads", options.threads, "CPU threads; 0: one per core (0)")
+        ->option_text("N")
+        ->check(CLI::Range(0, kMaxThreads));
+    app.add_flag("--strict", options.strict, "Fail rather than run on the CPU when it was not asked for");
+    app.add_flag("--exact", options.exact,
+                 "Compute every op by itself in f32: slow, for comparisons (vulkan; cpu:reference always does)");
+    add_npu_options(app, options.npu);
+}
+
+Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options) {
+    std::unique_ptr<device::Backend> main = TRY(open_main_device(options));
+    return with_npu(std::move(main), {.options = options.npu, .strict = options.strict, .main_rates = [options] {
+                                          return measure_rates(options);
+                                      }});
 }
 
 Result<device::Rates> measure_rates(const DeviceOptions& options) {

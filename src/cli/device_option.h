@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/npu_option.h"
 #include "device/backend.h"
 #include "device/rates.h"
 
@@ -21,9 +22,10 @@ struct DeviceOptions {
     int threads = 0;     // of the CPU; 0: one per core
     bool strict = false;
     bool exact = false;  // every op by itself in f32
+    NpuChoice npu;
 };
 
-// Adds --device, --threads, --strict and --exact.
+// Adds --device, --threads, --strict, --exact and the options of the NPU.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options);

@@ -31,6 +31,7 @@ struct Description {
     std::string hardware;  // "AMD Ryzen 9 8945HS"
     std::string details;   // "16 threads, AVX3"
     std::vector<MemoryPool> pools;
+    int step_rows = 0;  // of a prompt that it should be given at once; 0: it does not matter
 };
 
 struct CacheShape {

@@ -84,7 +84,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const models::Model& model, std::op
     if (options.sequences < 1) return fail("{} sequences: at least one has to run", options.sequences);
     if (options.block_tokens < 1) return fail("cache blocks of {} tokens: at least one", options.block_tokens);
     EngineOptions fitting = options;
-    fitting.rows = std::max(options.rows, options.sequences + 1);  // so that prompts go on while all others draw
+    // So that prompts go on while all others draw.
+    fitting.rows = std::max({options.rows, options.sequences + 1, backend.describe().step_rows});
     TRY(check_cache_groups(model));
     std::unique_ptr<Engine> engine(new Engine(model, backend, fitting));
     engine->shared_.tokenizer = std::move(tokenizer);

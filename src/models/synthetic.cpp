@@ -111,12 +111,17 @@ class Maker {
         return TRY(writer_.frame()).size_bytes;
     }
 
-    Result<MemoryFile> make(ThreadPool& threads, const MakeProgress& progress) {
+    Result<MemoryFile> make_empty() {
         describe();
         const GgufWriter::Frame frame = TRY(writer_.frame());
         MemoryFile file{.data = std::make_unique_for_overwrite<std::byte[]>(frame.size_bytes),
                         .size_bytes = frame.size_bytes};
         std::memcpy(file.data.get(), frame.head.data(), frame.head.size());
+        return file;
+    }
+
+    Result<MemoryFile> make(ThreadPool& threads, const MakeProgress& progress) {
+        MemoryFile file = TRY(make_empty());
         const format::GgufFile layout = TRY(format::GgufFile::parse(file.bytes(), "random"));
         std::vector<Portion> portions;
         for (const format::TensorRecord& tensor : layout.tensors()) {
@@ -349,6 +354,11 @@ Status write_random_gguf(const std::filesystem::path& path, const SyntheticSpec&
 Result<MemoryFile> make_random_gguf(const SyntheticSpec& spec, ThreadPool& threads, const MakeProgress& progress) {
     TRY(check(spec));
     return Maker(spec).make(threads, progress);
+}
+
+Result<MemoryFile> make_empty_gguf(const SyntheticSpec& spec) {
+    TRY(check(spec));
+    return Maker(spec).make_empty();
 }
 
 Result<uint64_t> random_gguf_bytes(const SyntheticSpec& spec) {

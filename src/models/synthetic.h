@@ -55,6 +55,8 @@ struct MemoryFile {
 };
 using MakeProgress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
 Result<MemoryFile> make_random_gguf(const SyntheticSpec& spec, ThreadPool& threads, const MakeProgress& progress = {});
+// The same file with weights that were never written: for its shape alone. Memory is only reserved.
+Result<MemoryFile> make_empty_gguf(const SyntheticSpec& spec);
 // What make_random_gguf() would take.
 Result<uint64_t> random_gguf_bytes(const SyntheticSpec& spec);
 

@@ -36,6 +36,7 @@ class CallCosts {
             scratch.push_back(zeros(argument.size_bytes));
             argument.data = scratch.back().get();
         }
+        if (kernel->make_busy != nullptr) kernel->make_busy(arguments);
         TRY(check_call(*kernel, arguments));
         return costs_[key] = run_kernel(*kernel, arguments);
     }

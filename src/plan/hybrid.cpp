@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/host_memory.h"
+#include "graph/memory_plan.h"
 #include "graph/segment.h"
 #include "plan/cost.h"
 #include "plan/micro_batch.h"
@@ -41,7 +42,7 @@ struct CompileArguments {
 
 // What one micro-batch needs on its way: memory for the values that cross, and executables over it.
 struct Slot {
-    std::vector<device::HostBuffer> memory;
+    device::HostBuffer memory;
     std::vector<device::SharedValue> shared;
     std::vector<std::unique_ptr<device::Executable>> executables;  // per segment
 };
@@ -53,6 +54,14 @@ struct ResultPlace {
     size_t row_bytes = 0;
     std::vector<std::byte> bytes;  // of the last step
 };
+
+// Short enough that several overlap, long enough that weights are worth their reading.
+constexpr int kMicroBatches = 4;
+constexpr int64_t kFewestMicroRows = 32;
+
+int64_t micro_rows(int64_t step_rows, const HybridOptions& options) {
+    return std::min<int64_t>({step_rows, options.micro_rows, std::max(kFewestMicroRows, step_rows / kMicroBatches)});
+}
 
 bool brings_prompt(const device::Batch& batch) {
     return std::any_of(batch.sequences.begin(), batch.sequences.end(),
@@ -104,7 +113,7 @@ Status HybridExecutable::prepare(const CompileArguments& arguments, const Placem
     wanted_ = arguments.options.results;
     program_ = graph::keep_results(arguments.program, wanted_);
     min_rows_ = min_rows;
-    const int64_t rows = std::min<int64_t>(arguments.options.limits.tokens, devices_->options.micro_rows);
+    const int64_t rows = micro_rows(arguments.options.limits.tokens, devices_->options);
     limits_ = {.tokens = rows, .outputs = std::min(rows, arguments.options.limits.outputs)};
     segments_ = graph::cut(program_, place(program_, placement, *devices_->npu));
     for (const graph::Segment& segment : segments_) device_of_segment_.push_back(segment.device);
@@ -120,20 +129,45 @@ std::vector<std::string> HybridExecutable::results_of(const graph::Segment& segm
     return names;
 }
 
-Status HybridExecutable::prepare_slot(const CompileArguments& arguments, Slot& slot) {
-    for (const graph::Segment& segment : segments_) {
-        for (const graph::NamedResult& result : segment.program.results) {
-            if (std::find(wanted_.begin(), wanted_.end(), result.name) != wanted_.end()) continue;
-            const size_t bytes = segment.program.value(result.value).type.size_bytes(limits_);
-            if (bytes == 0) {  // it only orders
-                slot.shared.push_back({result.name, {}});
-                continue;
-            }
-            slot.memory.push_back(TRY(device::HostBuffer::allocate(bytes, "what the devices hand over",
-                                                                   "choose a smaller chunk of the prompt")));
-            std::memset(slot.memory.back().data(), 0, slot.memory.back().pages().size());
-            slot.shared.push_back({result.name, slot.memory.back().pages()});
+// A value that crosses, from the segment that makes it to the last that reads it.
+struct Crossing {
+    std::string name;
+    graph::Lifetime lifetime;
+};
+
+std::vector<Crossing> crossings(const std::vector<graph::Segment>& segments, const std::vector<std::string>& wanted,
+                                const graph::Extents& limits) {
+    std::vector<Crossing> list;
+    for (size_t s = 0; s < segments.size(); ++s) {
+        const graph::Program& program = segments[s].program;
+        for (const graph::NamedResult& result : program.results) {
+            if (std::find(wanted.begin(), wanted.end(), result.name) != wanted.end()) continue;
+            list.push_back({result.name, {program.value(result.value).type.size_bytes(limits), s, s}});
         }
+        for (Crossing& crossing : list) {
+            const bool read = std::any_of(program.values.begin(), program.values.end(), [&](const graph::Value& value) {
+                return value.kind == graph::Value::Kind::input && value.name == crossing.name;
+            });
+            if (read) crossing.lifetime.last = s;
+        }
+    }
+    return list;
+}
+
+// Values that never cross at once lie in the same pages. One without bytes only orders.
+Status HybridExecutable::prepare_slot(const CompileArguments& arguments, Slot& slot) {
+    const std::vector<Crossing> crossing = crossings(segments_, wanted_, limits_);
+    std::vector<graph::Lifetime> lifetimes;
+    for (const Crossing& each : crossing) lifetimes.push_back(each.lifetime);
+    const graph::MemoryPlan memory = graph::place(lifetimes, device::HostBuffer::kPageBytes);
+    slot.memory = TRY(device::HostBuffer::allocate(memory.size_bytes, "what the devices hand over",
+                                                   "choose a smaller chunk of the prompt"));
+    const std::span<std::byte> pages = slot.memory.pages();
+    std::fill(pages.begin(), pages.end(), std::byte{0});
+    for (size_t i = 0; i < crossing.size(); ++i) {
+        const size_t bytes = device::HostBuffer::whole_pages(lifetimes[i].size_bytes);
+        slot.shared.push_back(
+            {crossing[i].name, bytes == 0 ? std::span<std::byte>() : pages.subspan(memory.offset[i], bytes)});
     }
     for (const graph::Segment& segment : segments_) {
         slot.executables.push_back(
@@ -174,7 +208,8 @@ Status HybridExecutable::submit(const device::Batch& batch) {
 Status HybridExecutable::run_together(const device::Batch& batch) {
     for (ResultPlace& result : results_) result.bytes.assign(result.row_bytes * batch.output_rows.size(), std::byte{0});
     TRY(cache_->settle());
-    const std::vector<MicroBatch> parts = split(batch, static_cast<int>(limits_.tokens));
+    const std::vector<MicroBatch> parts =
+        split(batch, static_cast<int>(micro_rows(std::ssize(batch.tokens), devices_->options)));
     PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
     std::optional<PipelineFailure> failure = run_pipeline(order, [&](Task task) { return run_task(task, parts); });
     if (!failure) return Ok{};
@@ -224,6 +259,8 @@ class HybridBackend final : public device::Backend {
         description_ = devices_->main->describe();
         const device::Description& second = devices_->npu->describe();
         description_.name += " + " + second.name;
+        if (devices_->options.policy != Policy::main_only)
+            description_.step_rows = kMicroBatches * devices_->options.micro_rows;
         description_.hardware += " + " + second.hardware;
         description_.details +=
             fmt::format("; {}: {}; placement {}", second.name, second.details, name(devices_->options.policy));

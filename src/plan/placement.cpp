@@ -35,7 +35,7 @@ std::string_view name(Policy policy) {
 
 std::string describe(const Placement& placement, const graph::Program& program) {
     if (placement.policy != Policy::npu_prefill) return std::string(name(placement.policy));
-    return fmt::format("npu-prefill, the last {} of {} layers", placement.npu_layers, program.caches.size());
+    return fmt::format("npu-prefill, {} of {} layers", placement.npu_layers, program.caches.size());
 }
 
 // A layer begins at the last narrow place before its keys and values are written; the last one ends with the last sum.
@@ -67,9 +67,13 @@ std::vector<int> place(const graph::Program& program, const Placement& placement
     }
     if (placement.policy == Policy::npu_prefill) {
         const std::vector<size_t> starts = layer_starts(program);
-        const auto layers = static_cast<int>(starts.size()) - 1;
-        const int first = layers - std::clamp(placement.npu_layers, 0, layers);
-        for (size_t n = starts[static_cast<size_t>(first)]; n < starts.back(); ++n) give(n);
+        const auto layers = static_cast<int64_t>(starts.size()) - 1;
+        const int64_t taken = std::clamp<int64_t>(placement.npu_layers, 0, layers);
+        for (int64_t i = 0; i < layers; ++i) {
+            if ((i + 1) * taken / layers == i * taken / layers) continue;
+            const auto layer = static_cast<size_t>(i);
+            for (size_t n = starts[layer]; n < starts[layer + 1]; ++n) give(n);
+        }
     }
     return devices;
 }

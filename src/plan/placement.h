@@ -18,7 +18,7 @@ inline constexpr int kNpu = 1;
 enum class Policy : uint8_t {
     main_only,      // "gpu"
     npu_attention,  // attention on the NPU, all else on the main device
-    npu_prefill,    // the last layers on the NPU, from norm to norm
+    npu_prefill,    // whole layers on the NPU, spread evenly among the others
     automatic,      // whichever the cost model finds fastest
 };
 
@@ -30,7 +30,7 @@ struct Placement {
     int npu_layers = 0;  // of npu_prefill
 };
 
-// "npu-prefill, the last 21 of 62 layers"
+// "npu-prefill, 21 of 62 layers"
 std::string describe(const Placement& placement, const graph::Program& program);
 
 // Per node kMain or kNpu. What the NPU does not support stays with the main device.

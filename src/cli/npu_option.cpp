@@ -1,0 +1,104 @@
+#include "cli/npu_option.h"
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+
+#include "base/log.h"
+#include "cli/text_output.h"
+#include "cli/user_paths.h"
+#include "npu/backend.h"
+#include "npu/emulator_runtime.h"
+#include "npu/toolchain.h"
+#include "npu/xrt/discovery.h"
+#include "npu/xrt/runtime.h"
+#include "plan/hybrid.h"
+
+namespace tandem::cli {
+
+namespace {
+
+// Writes the trace when the last that adds to it is gone.
+std::shared_ptr<plan::Timeline> timeline_for(const std::string& file) {
+    if (file.empty()) return nullptr;
+    return {new plan::Timeline, [file](plan::Timeline* timeline) {
+                std::ofstream out(file);
+                out << timeline->to_json();
+                if (!out.flush()) log::error("{}: the trace could not be written", file);
+                delete timeline;
+            }};
+}
+
+// Designs that were built before are taken as they are; others are built now where the vendor's toolchain is installed.
+Result<npu::BuiltDesign> built_design(const npu::Design& design) {
+    const std::filesystem::path cache = cache_directory();
+    if (std::optional<npu::BuiltDesign> built = npu::find_built(design, cache)) return *std::move(built);
+    const npu::Toolchain toolchain = TRY(npu::find_toolchain(npu::ToolPlaces::of_environment()));
+    return npu::build_design(design, toolchain,
+                             {.cache = cache, .progress = [](std::string_view line) { note(line); }});
+}
+
+struct OpenedNpu {
+    std::unique_ptr<npu::Runtime> runtime;
+    const npu::Array* array;
+};
+
+Result<OpenedNpu> open_npu_of(const NpuRequest& request) {
+    if (request.options.npu == "emulator") {
+        if (request.strict)
+            return fail("--npu emulator: under --strict an emulator does not count as an NPU; leave one of them out");
+        std::unique_ptr<npu::Runtime> emulator = TRY(npu::make_emulator_runtime());
+        return OpenedNpu{std::move(emulator), npu::find_array("npu1")};
+    }
+    std::unique_ptr<npu::Runtime> runtime = TRY(npu::open_npu({.built = built_design}));
+    const npu::Discovery found = npu::discover(npu::System::here());
+    const npu::Array* const array = found.device ? npu::find_array(found.device->array) : nullptr;
+    if (array == nullptr) return fail("the NPU of this machine is of a kind that is not known here");
+    return OpenedNpu{std::move(runtime), array};
+}
+
+}  // namespace
+
+void add_npu_options(CLI::App& app, NpuChoice& options) {
+    app.add_option("--npu", options.npu, "NPU beside the device: auto (this machine's), emulator (slow), off (auto)")
+        ->option_text("WHICH")
+        ->check(CLI::IsMember({"auto", "emulator", "off"}));
+    app.add_option("--placement", options.placement,
+                   "Of prompts: npu-attention, npu-prefill (layers), gpu, or auto: what should be fastest (auto)")
+        ->option_text("HOW")
+        ->check([](const std::string& text) {
+            const Result<plan::Policy> policy = plan::parse_policy(text);
+            return policy ? std::string() : policy.error().message;
+        });
+    app.add_option("--npu-layers", options.layers, "Layers that npu-prefill gives to the NPU; 0: what is fastest (0)")
+        ->option_text("N")
+        ->check(CLI::Range(0, 1024));
+    app.add_option("--trace", options.trace, "Write what device and NPU did when, for a trace viewer (Perfetto)")
+        ->option_text("FILE");
+}
+
+Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backend> main, const NpuRequest& request) {
+    const NpuChoice& options = request.options;
+    const plan::Policy policy = TRY(plan::parse_policy(options.placement));
+    const bool needed = policy == plan::Policy::npu_attention || policy == plan::Policy::npu_prefill;
+    if (options.npu == "off" && needed) return fail("--placement {} needs an NPU, but --npu is off", options.placement);
+    if (options.npu == "off" || policy == plan::Policy::main_only) return main;
+    Result<OpenedNpu> opened = open_npu_of(request);
+    if (!opened && (options.npu == "emulator" || (needed && request.strict))) return opened.error();
+    if (!opened) {
+        if (needed) note(fmt::format("{}; {} runs everything", opened.error().message, main->describe().name));
+        return main;
+    }
+    const auto rates = [measure = request.main_rates]() -> device::Rates {
+        const Result<device::Rates> measured = measure();
+        return measured ? *measured : device::Rates{};
+    };
+    return plan::make_hybrid(std::move(main), npu::make_backend(std::move(opened->runtime), *opened->array),
+                             {.policy = policy,
+                              .npu_layers = options.layers,
+                              .strict = request.strict,
+                              .main_rates = rates,
+                              .note = [](std::string_view line) { note(line); },
+                              .timeline = timeline_for(options.trace)});
+}
+
+}  // namespace tandem::cli

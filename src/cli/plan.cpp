@@ -1,0 +1,176 @@
+#include "plan/cost.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/plan_chart.h"
+#include "cli/text_output.h"
+#include "engine/bundle.h"
+#include "models/model.h"
+#include "models/synthetic.h"
+#include "npu/backend.h"
+#include "npu/emulator_runtime.h"
+
+namespace tandem::cli {
+
+namespace {
+
+// A chunk of a prompt that the engine gives to both devices at once, and its micro-batches.
+constexpr int kChunkRows = 2048;
+constexpr int kMicroRows = 512;
+
+struct PlanOptions {
+    std::string model = "gemma3-27b";
+    std::vector<int> prompts = {128, 512, 2048, 8192};
+    double gpu_tflops = 11;      // what good kernels reach on a Radeon 780M
+    double gpu_gb_per_s = 86.7;  // measured by others
+    std::string array = "npu1";
+    bool json = false;
+    std::string svg;
+};
+
+// The Program of a model, and what it points into.
+struct PlannedModel {
+    models::MemoryFile empty;
+    std::unique_ptr<format::Checkpoint> checkpoint;
+    models::Model model;
+};
+
+Result<PlannedModel> open_shape(const std::string& name) {
+    PlannedModel planned;
+    const auto shapes = models::named_shapes();
+    const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const auto& each) { return each.name == name; });
+    if (shape == shapes.end()) {
+        planned.checkpoint = std::make_unique<format::Checkpoint>(TRY(engine::open_checkpoint(name)));
+    } else {
+        planned.empty = TRY(models::make_empty_gguf(shape->spec));
+        planned.checkpoint = std::make_unique<format::Checkpoint>(
+            TRY(format::Checkpoint::from_gguf(planned.empty.bytes(), std::string(name))));
+    }
+    planned.model = TRY(models::load(*planned.checkpoint));
+    return planned;
+}
+
+// A prompt chunk after chunk; the layers that the NPU has are those that suit a whole chunk.
+PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int prompt, const plan::Machine& machine) {
+    const auto chunk_at = [&](int past) {
+        const int rows = std::min(kChunkRows, prompt - past);
+        return plan::ChunkShape{.rows = rows,
+                                .past = past,
+                                .micro_rows = std::min(kMicroRows, std::max(32, rows / 4)),
+                                .kv_dtype = DType::q8_0};
+    };
+    plan::Placement placement{.policy = policy};
+    if (policy == plan::Policy::npu_prefill) placement = best_npu_prefill(program, chunk_at(0), machine).placement;
+    if (policy == plan::Policy::automatic) placement = best_placement(program, chunk_at(0), machine).placement;
+    PlanRow row{.prompt = prompt, .policy = policy, .placement = placement};
+    for (int past = 0; past < prompt; past += kChunkRows) {
+        const plan::Prediction part = predict(program, placement, chunk_at(past), machine);
+        row.seconds += part.seconds;
+        row.main_busy_s += part.main_busy_s;
+        row.npu_busy_s += part.npu_busy_s;
+    }
+    return row;
+}
+
+std::string plan_table(const std::vector<PlanRow>& rows) {
+    Table table({"PROMPT", "PLACEMENT", "NPU LAYERS", "SECONDS", "TOKENS/S", "GPU BUSY", "NPU BUSY", "GAIN"},
+                {0, 2, 3, 4, 5, 6, 7});
+    double alone = 0;
+    for (const PlanRow& row : rows) {
+        if (row.policy == plan::Policy::main_only) alone = row.seconds;
+        std::string placement(plan::name(row.policy));
+        if (row.policy == plan::Policy::automatic) placement += fmt::format(": {}", plan::name(row.placement.policy));
+        table.add({std::to_string(row.prompt), placement,
+                   row.placement.policy == plan::Policy::npu_prefill ? std::to_string(row.placement.npu_layers) : "-",
+                   fmt::format("{:.2f}", row.seconds), fmt::format("{:.0f}", row.tokens_per_s()),
+                   fmt::format("{:.0f} %", 100 * row.main_busy_s / row.seconds),
+                   fmt::format("{:.0f} %", 100 * row.npu_busy_s / row.seconds),
+                   fmt::format("{:+.0f} %", 100 * (alone / row.seconds - 1))});
+    }
+    return table.to_string();
+}
+
+std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& rows) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const PlanRow& row : rows) {
+        list.push_back({{"prompt", row.prompt},
+                        {"policy", plan::name(row.policy)},
+                        {"placement", plan::name(row.placement.policy)},
+                        {"npu_layers", row.placement.npu_layers},
+                        {"seconds", row.seconds},
+                        {"tokens_per_s", row.tokens_per_s()},
+                        {"gpu_busy_s", row.main_busy_s},
+                        {"npu_busy_s", row.npu_busy_s}});
+    }
+    const nlohmann::ordered_json report = {{"model", options.model},
+                                           {"predicted", true},
+                                           {"gpu_tflops", options.gpu_tflops},
+                                           {"gpu_gb_per_s", options.gpu_gb_per_s},
+                                           {"npu", options.array},
+                                           {"prompts", std::move(list)}};
+    return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<int> plan_prompts(const PlanOptions& options) {
+    const npu::Array* const array = npu::find_array(options.array);
+    if (array == nullptr) return fail("--npu-array {}: there are npu1 and npu2", options.array);
+    const PlannedModel planned = TRY(open_shape(options.model));
+    const graph::Program program = graph::keep_results(planned.model.program, {"next"});
+    // Of the emulator only the cost model is used: nothing runs.
+    const std::unique_ptr<device::Backend> npu =
+        npu::make_backend(TRY(npu::make_emulator_runtime({.array = options.array})), *array);
+    const plan::Machine machine{
+        .main = {.read_bytes_per_s = options.gpu_gb_per_s * 1e9, .matrix_flops_per_s = options.gpu_tflops * 1e12},
+        .npu = npu.get()};
+    std::vector<PlanRow> rows;
+    for (const int prompt : options.prompts) {
+        for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_attention,
+                                          plan::Policy::npu_prefill, plan::Policy::automatic}) {
+            rows.push_back(predict_prompt(program, policy, prompt, machine));
+        }
+    }
+    if (!options.svg.empty()) TRY(write_plan_chart(options.svg, options.model, rows));
+    if (options.json) {
+        std::fputs(plan_json(options, rows).c_str(), stdout);
+        return 0;
+    }
+    note(fmt::format("predicted for a GPU of {} TFLOP/s and {} GB/s with {} ({}); nothing of this was measured",
+                     options.gpu_tflops, options.gpu_gb_per_s, array->name, array->description));
+    std::fputs(plan_table(rows).c_str(), stdout);
+    return 0;
+}
+
+}  // namespace
+
+Command add_plan(CLI::App& parent) {
+    CLI::App* const app =
+        parent.add_subcommand("plan", "Predict how long a GPU and an NPU take for prompts, for each placement");
+    const auto options = std::make_shared<PlanOptions>();
+    app->add_option("MODEL", options->model,
+                    "A model, or the name of a shape: gemma3-1b, gemma3-4b, gemma3-27b (gemma3-27b)")
+        ->option_text(" ");
+    app->add_option("--prompt", options->prompts, "Tokens of the prompts (128,512,2048,8192)")
+        ->option_text("N,...")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1 << 20));
+    app->add_option("--gpu-tflops", options->gpu_tflops, "What its matrix kernels reach (11, a Radeon 780M)")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, 1e6));
+    app->add_option("--gpu-gb-per-s", options->gpu_gb_per_s, "What it reads (86.7, a Radeon 780M with DDR5-5600)")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, 1e6));
+    app->add_option("--npu-array", options->array, "npu1 (Phoenix, Hawk Point) or npu2 (Strix) (npu1)")
+        ->option_text("NAME");
+    app->add_option("--svg", options->svg, "Draw it into this file as well")->option_text("FILE");
+    app->add_flag("--json", options->json, "Print JSON");
+    app->footer(
+        "The GPU by its rates, the NPU by the cost model of docs/npu.md, both together as `tandem run` would run "
+        "them.");
+    return {app, [options] { return plan_prompts(*options); }};
+}
+
+}  // namespace tandem::cli

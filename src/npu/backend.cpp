@@ -1,0 +1,62 @@
+#include "npu/backend.h"
+
+#include "base/log.h"
+#include "npu/executable.h"
+
+namespace tandem::npu {
+
+namespace {
+
+class NpuBackend final : public device::Backend {
+  public:
+    NpuBackend(std::unique_ptr<Runtime> runtime, const Array& array)
+        : shop_(std::make_shared<Workshop>(std::move(runtime), array)),
+          costs_(array),
+          description_(shop_->runtime().describe()) {
+        description_.name = shop_->runtime().name();
+    }
+
+    const device::Description& describe() const override { return description_; }
+
+    bool supports(const graph::Program& program, const graph::Node& node) const override {
+        return find_step(program, node) != nullptr;
+    }
+
+    std::optional<double> predict(const graph::Program& program, const device::Batch& batch) const override {
+        double seconds = 0;
+        for (const graph::Node& node : program.nodes) {
+            const StepMaker* const maker = find_step(program, node);
+            if (maker == nullptr) return std::nullopt;
+            const Result<double> part = maker->predict(costs_, program, node, batch);
+            if (!part) {
+                log::debug("{}: {}", node.op.name(), part.error().message);
+                return std::nullopt;
+            }
+            seconds += *part;
+        }
+        return seconds;
+    }
+
+    Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape /*shape*/) override {
+        return fail("{} keeps no key-value cache: it uses that of a GPU or of the CPU", describe().name);
+    }
+
+    Result<std::unique_ptr<device::Executable>> compile(const graph::Program& program, const graph::Weights& weights,
+                                                        std::shared_ptr<device::KvCache> cache,
+                                                        const device::CompileOptions& options) override {
+        return npu::compile({shop_, program, weights, std::move(cache), options});
+    }
+
+  private:
+    std::shared_ptr<Workshop> shop_;
+    mutable CostTable costs_;
+    device::Description description_;
+};
+
+}  // namespace
+
+std::unique_ptr<device::Backend> make_backend(std::unique_ptr<Runtime> runtime, const Array& array) {
+    return std::make_unique<NpuBackend>(std::move(runtime), array);
+}
+
+}  // namespace tandem::npu

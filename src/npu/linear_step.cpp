@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "graph/ops.h"
+#include "npu/design.h"
+#include "npu/step.h"
+
+namespace tandem::npu {
+
+namespace {
+
+// A design is for a power of two of rows, so that there are few of them.
+constexpr int64_t kFewestRows = 32;
+
+Result<GemmLayout> layout_of(const Array& array, int64_t rows, int64_t k, int64_t n) {
+    const auto rounded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(rows, kFewestRows))));
+    return gemm_layout({.m = rounded, .k = k, .n = n, .array = std::string(array.name)});
+}
+
+class LinearStep final : public Step {
+  public:
+    LinearStep(Workshop& shop, Operand x, Operand y, std::shared_ptr<Buffer> weight)
+        : shop_(shop), x_(std::move(x)), y_(std::move(y)), weight_(std::move(weight)) {}
+
+    Result<double> run(const StepContext& context) override {
+        const Sized& sized = *TRY(for_rows(context.rows));
+        const GemmLayout& layout = sized.layout;
+        Buffer* const x = TRY(shop_.scratch(0, layout.x_bytes()));
+        quantize_x(layout, {.values = x_.data(), .rows = context.rows, .columns = x_.cols, .stride = x_.cols},
+                   x->bytes().first(static_cast<size_t>(layout.x_bytes())));
+        const bool in_place = layout.n == y_.cols && layout.m <= y_.rows;
+        Buffer* const y = in_place ? y_.buffer.get() : TRY(shop_.scratch(1, layout.y_bytes()));
+        Buffer* const arguments[] = {x, weight_.get(), y};
+        const RunReport report = TRY(sized.design->run(arguments));
+        if (!in_place) copy_out(*y, layout.n, context.rows);
+        return report.seconds;
+    }
+
+  private:
+    struct Sized {
+        GemmLayout layout;
+        LoadedDesign* design = nullptr;
+    };
+
+    Result<const Sized*> for_rows(int64_t rows) {
+        GemmLayout layout = TRY(layout_of(shop_.array(), rows, x_.cols, y_.cols));
+        if (const auto found = sized_.find(layout.m); found != sized_.end()) return &found->second;
+        const Design design = TRY(gemm_i8(layout));
+        LoadedDesign* const loaded = TRY(shop_.load(design));
+        return &sized_.emplace(layout.m, Sized{std::move(layout), loaded}).first->second;
+    }
+
+    void copy_out(const Buffer& y, int64_t stride, int64_t rows) const {
+        const auto* from = reinterpret_cast<const float*>(y.bytes().data());
+        const size_t row_bytes = static_cast<size_t>(y_.cols) * sizeof(float);
+        for (int64_t row = 0; row < rows; ++row) std::memcpy(y_.data() + row * y_.cols, from + row * stride, row_bytes);
+    }
+
+    Workshop& shop_;
+    Operand x_, y_;
+    std::shared_ptr<Buffer> weight_;
+    std::map<int64_t, Sized> sized_;  // by their rows
+};
+
+// A bias would be added after the scales, which no kernel does.
+bool linear_supported(const graph::Program& program, const graph::Node& node) {
+    return node.inputs.size() == 2 && is_activation(program, node.inputs[1]);
+}
+
+Result<std::unique_ptr<Step>> make_linear(Workshop& shop, const StepSource& source) {
+    const std::string& name = source.input_value(0).name;
+    const graph::WeightView* const view = source.weights.find(name);
+    if (view == nullptr) return fail("weight '{}' is missing", name);
+    std::shared_ptr<Buffer> weight = TRY(shop.weight(name, *view));
+    return std::unique_ptr<Step>(
+        std::make_unique<LinearStep>(shop, source.input(1), source.output(), std::move(weight)));
+}
+
+Result<double> predict_linear(CostTable& costs, const graph::Program& program, const graph::Node& node,
+                              const device::Batch& batch) {
+    const int64_t k = program.value(node.inputs[1]).type.cols();
+    const int64_t n = program.value(node.output).type.cols();
+    const GemmLayout layout = TRY(layout_of(costs.array(), std::ssize(batch.tokens), k, n));
+    const Design design = TRY(gemm_i8(layout));
+    return costs.seconds(design);
+}
+
+}  // namespace
+
+const StepMaker kLinearStep{.supports = linear_supported, .make = make_linear, .predict = predict_linear};
+
+}  // namespace tandem::npu

@@ -1,0 +1,111 @@
+#include "npu/step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "format/quant.h"
+#include "graph/ops.h"
+#include "npu/design.h"
+#include "npu/estimate.h"
+
+namespace tandem::npu {
+
+namespace {
+
+constexpr int64_t kRowsAtOnce = 16;
+
+// A row of floats as int8 by its largest magnitude.
+float quantize_row(std::span<const float> row, int8_t* out) {
+    float largest = 0;
+    for (const float value : row) largest = std::max(largest, std::abs(value));
+    const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
+    for (size_t i = 0; i < row.size(); ++i) out[i] = static_cast<int8_t>(std::nearbyint(row[i] * inverse));
+    return largest / 127.0F;
+}
+
+struct KindOfStep {
+    const graph::OpKind& kind;
+    const StepMaker& maker;
+};
+
+const KindOfStep kSteps[] = {
+    {graph::kind_of<op::Linear>(), kLinearStep},       {graph::kind_of<op::KvWrite>(), kKvWriteStep},
+    {graph::kind_of<op::Attention>(), kAttentionStep}, {graph::kind_of<op::RmsNorm>(), kRmsNormStep},
+    {graph::kind_of<op::Rope>(), kRopeStep},           {graph::kind_of<op::Add>(), kElementwiseStep},
+    {graph::kind_of<op::Glu>(), kElementwiseStep},
+};
+
+}  // namespace
+
+bool is_activation(const graph::Program& program, graph::ValueId id) {
+    const graph::Value& value = program.value(id);
+    return value.kind != graph::Value::Kind::weight && value.type.dtype == DType::f32 && value.type.shape.size() == 2 &&
+           value.type.shape[0] == graph::Dim::tokens();
+}
+
+const StepMaker* find_step(const graph::Program& program, const graph::Node& node) {
+    for (const KindOfStep& step : kSteps) {
+        if (&step.kind == &node.op.kind()) return step.maker.supports(program, node) ? &step.maker : nullptr;
+    }
+    return nullptr;
+}
+
+Result<double> CostTable::seconds(const Design& design) {
+    if (const auto found = known_.find(design.name); found != known_.end()) return found->second;
+    const Activity activity = TRY(foresee(design));
+    return known_[design.name] = estimate(activity, array_).seconds();
+}
+
+Result<std::shared_ptr<Buffer>> Workshop::allocate(uint64_t size_bytes) {
+    auto memory = std::make_shared<device::HostBuffer>(
+        TRY(device::HostBuffer::allocate(size_bytes, "the NPU's working memory", "choose a smaller chunk")));
+    const std::span<std::byte> pages = memory->pages();
+    std::fill(pages.begin(), pages.end(), std::byte{0});
+    return runtime_->import_memory(pages, {.constant = false, .keeper = memory});
+}
+
+Result<Buffer*> Workshop::scratch(size_t number, int64_t size_bytes) {
+    if (scratch_.size() <= number) scratch_.resize(number + 1);
+    std::shared_ptr<Buffer>& buffer = scratch_[number];
+    if (!buffer || std::ssize(buffer->bytes()) < size_bytes) {
+        buffer.reset();  // before more is taken
+        buffer = TRY(allocate(static_cast<uint64_t>(size_bytes)));
+    }
+    return buffer.get();
+}
+
+Result<LoadedDesign*> Workshop::load(const Design& design) {
+    if (const auto found = designs_.find(design.name); found != designs_.end()) return found->second.get();
+    std::unique_ptr<LoadedDesign> loaded = TRY(runtime_->load(design));
+    return designs_.emplace(design.name, std::move(loaded)).first->second.get();
+}
+
+Result<std::shared_ptr<Buffer>> Workshop::weight(const std::string& name, const graph::WeightView& view) {
+    std::weak_ptr<Buffer>& known = weights_[view.data.data()];
+    if (std::shared_ptr<Buffer> packed = known.lock()) return packed;
+    const int64_t n = view.shape[0];
+    const int64_t k = view.shape[1];
+    const Result<GemmLayout> layout = gemm_layout({.m = 1, .k = k, .n = n, .array = std::string(array_.name)});
+    if (!layout) return fail("weight '{}': {}", name, layout.error().message);
+    std::vector<int8_t> values(static_cast<size_t>(n * k));
+    std::vector<float> scales(static_cast<size_t>(n));
+    threads_.for_each_range(n, kRowsAtOnce, [&](int64_t first, int64_t last, int) {
+        std::vector<float> row(static_cast<size_t>(k));
+        for (int64_t i = first; i < last; ++i) {
+            const std::byte* const coded = view.data.data() + static_cast<size_t>(i) * row_bytes(view.dtype, k);
+            format::decode_row(view.dtype, coded, row.data(), k);
+            scales[static_cast<size_t>(i)] = quantize_row(row, values.data() + i * k);
+        }
+    });
+    auto memory = std::make_shared<device::HostBuffer>(TRY(device::HostBuffer::allocate(
+        static_cast<uint64_t>(layout->w_bytes()), "a weight in the NPU's layout", "give it fewer layers")));
+    pack_w(*layout, {.values = values, .scales = scales, .columns = k}, memory->bytes());
+    std::shared_ptr<Buffer> packed =
+        TRY(runtime_->import_memory(memory->pages(), {.constant = true, .keeper = memory}));
+    known = packed;
+    return packed;
+}
+
+}  // namespace tandem::npu

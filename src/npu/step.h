@@ -1,0 +1,119 @@
+// Step: a node of a Program as the array runs it, made ready once for any number of rows within the limits.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "device/backend.h"
+#include "device/host_memory.h"
+#include "npu/array.h"
+#include "npu/designs/gemm.h"
+#include "npu/runtime.h"
+
+namespace tandem::npu {
+
+// A value of the Program in host memory that runs use.
+struct Operand {
+    std::shared_ptr<Buffer> buffer;
+    int64_t rows = 0;  // that it has room for
+    int64_t cols = 0;
+
+    float* data() const { return reinterpret_cast<float*>(buffer->bytes().data()); }
+};
+
+// What the steps of all Executables of a backend share: designs that were loaded, weights that were packed.
+class Workshop {
+  public:
+    Workshop(std::unique_ptr<Runtime> runtime, const Array& array) : runtime_(std::move(runtime)), array_(array) {}
+
+    Runtime& runtime() { return *runtime_; }
+    const Array& array() const { return array_; }
+
+    // Zeros.
+    Result<std::shared_ptr<Buffer>> allocate(uint64_t size_bytes);
+    // Memory for what a step needs only while it runs; the next step may be given the same. Its number is the step's
+    // own choice.
+    Result<Buffer*> scratch(size_t number, int64_t size_bytes);
+    // The design of that name, loaded when it is first asked for.
+    Result<LoadedDesign*> load(const Design& design);
+    // A matrix as gemm_i8() takes it, int8 with a scale for each row; packed once for all that use it.
+    Result<std::shared_ptr<Buffer>> weight(const std::string& name, const graph::WeightView& view);
+
+  private:
+    std::unique_ptr<Runtime> runtime_;
+    const Array& array_;
+    std::map<std::string, std::unique_ptr<LoadedDesign>> designs_;
+    std::map<const std::byte*, std::weak_ptr<Buffer>> weights_;  // by where the file has them
+    std::vector<std::shared_ptr<Buffer>> scratch_;
+    ThreadPool threads_;
+};
+
+// The cost of designs by their names.
+class CostTable {
+  public:
+    explicit CostTable(const Array& array) : array_(array) {}
+
+    const Array& array() const { return array_; }
+    Result<double> seconds(const Design& design);
+
+  private:
+    const Array& array_;
+    std::map<std::string, double> known_;
+};
+
+struct StepContext {
+    const device::Batch& batch;
+    int64_t rows = 0;  // of the values with a row for each token
+};
+
+class Step {
+  public:
+    Step() = default;
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    virtual ~Step() = default;
+
+    // Returns the seconds that the array took, by the clock or by its emulator's estimate.
+    virtual Result<double> run(const StepContext& context) = 0;
+};
+
+// What a step is made from.
+struct StepSource {
+    const graph::Program& program;
+    const graph::Node& node;
+    const graph::Weights& weights;
+    std::shared_ptr<device::KvCache> cache;
+    std::function<Operand(graph::ValueId)> value;
+
+    const graph::Value& input_value(size_t index) const { return program.value(node.inputs[index]); }
+    Operand input(size_t index) const { return value(node.inputs[index]); }
+    Operand output() const { return value(node.output); }
+};
+
+// A row of floats for each token: what steps take and make.
+bool is_activation(const graph::Program& program, graph::ValueId id);
+
+// How nodes of a kind become steps, and what they would run.
+struct StepMaker {
+    bool (*supports)(const graph::Program& program, const graph::Node& node);
+    Result<std::unique_ptr<Step>> (*make)(Workshop& shop, const StepSource& source);
+    // Seconds by the cost model, dispatches apart.
+    Result<double> (*predict)(CostTable& costs, const graph::Program& program, const graph::Node& node,
+                              const device::Batch& batch);
+};
+
+extern const StepMaker kLinearStep;
+extern const StepMaker kAttentionStep;
+extern const StepMaker kRmsNormStep;
+extern const StepMaker kRopeStep;
+extern const StepMaker kElementwiseStep;  // sums and gated activations
+extern const StepMaker kKvWriteStep;      // the host does it, as keys and values come from the array
+
+// Null where the NPU has none for it.
+const StepMaker* find_step(const graph::Program& program, const graph::Node& node);
+
+}  // namespace tandem::npu
