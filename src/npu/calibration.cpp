@@ -1,6 +1,8 @@
 #include "npu/calibration.h"
 
+#include "npu/designs/attention.h"
 #include "npu/designs/gemm.h"
+#include "npu/designs/rows.h"
 #include "npu/estimate.h"
 
 namespace tandem::npu {
@@ -16,7 +18,45 @@ Result<Estimate> large_product(std::string array, int64_t tile_k) {
     return estimate(activity, *find_array(layout.array));
 }
 
+Result<std::string> table_row(std::string_view part, const Design& design, std::span<const Sample> samples = {}) {
+    const Activity activity = TRY(foresee(design, samples));
+    const Estimate made = estimate(activity, *find_array(design.array));
+    return fmt::format("| {} | {:.1f} ms | {} | {} |\n", part, made.seconds() * 1e3, name(made.bound()),
+                       made.macs > 0 ? fmt::format("{:.2f}", made.tops()) : "");
+}
+
+Result<std::string> product_row(int64_t k, int64_t n) {
+    const GemmLayout layout = TRY(gemm_layout({.m = 1024, .k = k, .n = n}));
+    const Design design = TRY(gemm_i8(layout));
+    return table_row(fmt::format("int8 product {} -> {}", k, n), design);
+}
+
 }  // namespace
+
+Result<std::string> block_table() {
+    constexpr int64_t kTokens = 1024;
+    constexpr int64_t kDim = 5376;
+    constexpr int64_t kHidden = 21504;
+    std::string text = "| part | time | bound | TOPS |\n|---|---|---|---|\n";
+    for (const auto& [k, n] : {std::pair{kDim, int64_t{4096}}, std::pair{int64_t{4096}, kDim}, std::pair{kDim, kHidden},
+                               std::pair{kHidden, kDim}})
+        text += TRY(product_row(k, n));
+    const AttentionLayout attention =
+        TRY(attention_layout({.tokens = kTokens, .heads = 32, .kv_heads = 16, .head_dim = 128, .keys = kTokens}));
+    const Design attends = TRY(attention_i8(attention));
+    text += TRY(table_row("attention over 1024 keys, all of them seen", attends, attention_samples(attention)));
+    const RowDesign norm = TRY(rms_norm_design({.rows = kTokens, .cols = kDim}));
+    text += TRY(table_row("RMS norm", norm.design));
+    const RowDesign rope = TRY(rope_design({.tokens = kTokens, .heads = 32, .head_dim = 128}));
+    text += TRY(table_row("rope of the queries", rope.design));
+    const RowDesign rounding = TRY(quantize_design({.rows = kTokens, .cols = kDim}));
+    text += TRY(table_row("rounding to int8", rounding.design));
+    const RowDesign glu = TRY(glu_design({.count = kTokens * kHidden}, 1));
+    text += TRY(table_row("GELU GLU", glu.design));
+    const RowDesign sum = TRY(add_design({.count = kTokens * kDim}));
+    text += TRY(table_row("sum", sum.design));
+    return text;
+}
 
 Result<std::vector<CalibrationRow>> calibration() {
     constexpr int64_t kStockTileK = 64;

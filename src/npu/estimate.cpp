@@ -20,6 +20,8 @@ constexpr double kLoneDispatch_s = 120e-6;
 // The counts of calls, each list of sizes called once.
 class CallCosts {
   public:
+    explicit CallCosts(std::span<const Sample> samples) : samples_(samples) {}
+
     Result<Counts> of(const Design& design, const Worker& worker, const Call& call) {
         const Kernel* kernel = find_kernel(call.kernel);
         if (kernel == nullptr) return fail("design '{}': there is no kernel '{}'", design.name, call.kernel);
@@ -31,10 +33,12 @@ class CallCosts {
             key.second.push_back(argument.is_value ? argument.value : argument.size_bytes);
         if (const auto known = costs_.find(key); known != costs_.end()) return known->second;
         std::vector<Memory> scratch;
-        for (KernelArgument& argument : arguments) {
-            if (argument.is_value) continue;
-            scratch.push_back(zeros(argument.size_bytes));
-            argument.data = scratch.back().get();
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            if (arguments[i].is_value) continue;
+            scratch.push_back(zeros(arguments[i].size_bytes));
+            arguments[i].data = scratch.back().get();
+            if (const auto* object = std::get_if<ObjectArgument>(&call.arguments[i]))
+                put_sample(object->fifo, {scratch.back().get(), static_cast<size_t>(arguments[i].size_bytes)});
         }
         if (kernel->make_busy != nullptr) kernel->make_busy(arguments);
         TRY(check_call(*kernel, arguments));
@@ -55,6 +59,13 @@ class CallCosts {
         return memory;
     }
 
+    void put_sample(const std::string& fifo, std::span<std::byte> object) const {
+        const auto sample =
+            std::find_if(samples_.begin(), samples_.end(), [&](const Sample& have) { return have.fifo == fifo; });
+        if (sample == samples_.end()) return;
+        std::copy_n(sample->object.begin(), std::min(sample->object.size(), object.size()), object.begin());
+    }
+
     // Of a design that was checked: all names are there.
     template <typename Argument>
     static KernelArgument argument_of(const Design& design, const Worker& worker, const Argument& argument) {
@@ -64,6 +75,7 @@ class CallCosts {
         return {.size_bytes = find_fifo(design, std::get<ObjectArgument>(argument).fifo)->object.size_bytes()};
     }
 
+    std::span<const Sample> samples_;
     std::map<Key, Counts> costs_;
 };
 
@@ -142,11 +154,11 @@ double end_seconds(const Activity& activity, const Array& array, double clock_hz
 
 }  // namespace
 
-Result<Activity> foresee(const Design& design) {
+Result<Activity> foresee(const Design& design, std::span<const Sample> samples) {
     const Array* array = find_array(design.array);
     TRY(check(design));
     Activity activity;
-    CallCosts costs;
+    CallCosts costs(samples);
     activity.tiles.reserve(design.workers.size());
     for (const Worker& worker : design.workers) {
         TileActivity tile{.tile = worker.tile, .calls = 0, .cycles = 0, .counts = {}};

@@ -1,7 +1,11 @@
 // Estimate: how long a Design takes on the array, from what it makes the array do. Nothing here was measured on one.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "npu/activity.h"
@@ -10,9 +14,15 @@
 
 namespace tandem::npu {
 
+// What the objects of a FIFO hold, where a kernel reads its sizes from them.
+struct Sample {
+    std::string fifo;
+    std::vector<std::byte> object;
+};
+
 // What a run of the Design will do, without its data: each kernel is called once for each list of sizes it is used
-// with, on zeros. It is what the emulator counts, unless a kernel's work depends on its data.
-Result<Activity> foresee(const Design& design);
+// with, on zeros or on samples. It is what the emulator counts, unless a kernel's work depends on its data.
+Result<Activity> foresee(const Design& design, std::span<const Sample> samples = {});
 
 enum class Bound : uint8_t { compute, local_loads, streams, ddr };
 std::string_view name(Bound bound);

@@ -21,11 +21,12 @@ int64_t memory_bytes(int64_t queries, int64_t keys, int64_t head_dim) {
            4 * attention_state_floats(queries, keys) + kAttentionStackBytes;
 }
 
-// The largest tiles that fit into a core's memory, keys twice.
+// Tiles that fit into a core's memory, keys twice: rather more keys than more queries, since the sums of all queries
+// are brought up to date once for each tile of keys.
 Status choose_tiles(const Array& array, AttentionLayout& layout) {
-    for (const int64_t queries : {32, 16, 8}) {
-        for (const int64_t keys : {64, 32, 16}) {
-            if (queries % layout.group != 0 || queries * keys <= layout.tile_queries * layout.tile_keys ||
+    for (const int64_t keys : {64, 32, 16}) {
+        for (const int64_t queries : {32, 16, 8}) {
+            if (layout.tile_queries > 0 || queries % layout.group != 0 ||
                 memory_bytes(queries, keys, layout.head_dim) > array.compute.memory_bytes)
                 continue;
             layout.tile_queries = queries;

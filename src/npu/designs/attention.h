@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "npu/design.h"
+#include "npu/estimate.h"
 
 namespace tandem::npu {
 
@@ -50,6 +52,9 @@ Result<AttentionLayout> attention_layout(const AttentionShape& shape);
 // Arguments: q packed (q_bytes), kv packed (kv_bytes), y f32 [tokens][kv_heads][group][head_dim] with the layout's
 // tokens and group. Each core's sums stay in its memory from the first tile of keys to the last.
 Result<Design> attention_i8(const AttentionLayout& layout);
+
+// For foresee(): every query sees every key.
+std::vector<Sample> attention_samples(const AttentionLayout& layout);
 
 struct AttentionQueries {
     const float* values = nullptr;  // [tokens][heads][head_dim], tokens `stride` floats apart

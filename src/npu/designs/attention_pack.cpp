@@ -57,6 +57,22 @@ void pack_object(const AttentionLayout& layout, const AttentionQueries& queries,
 
 }  // namespace
 
+std::vector<Sample> attention_samples(const AttentionLayout& layout) {
+    std::vector<std::byte> q(static_cast<size_t>(kHeaderBytes));
+    std::vector<std::byte> kv(static_cast<size_t>(kHeaderBytes));
+    put_header({.group = static_cast<int32_t>(layout.group),
+                .first_query = static_cast<int32_t>(layout.tile_keys),
+                .scale_bits = std::bit_cast<int32_t>(1.0F)},
+               q.data());
+    put_header({.key_count = static_cast<int32_t>(layout.tile_keys)}, kv.data());
+    std::vector<Sample> samples;
+    for (int c = 0; c < layout.columns; ++c) {
+        samples.push_back({fmt::format("kv{}", c), kv});
+        for (int r = 0; r < layout.rows; ++r) samples.push_back({fmt::format("q{}_{}", c, r), q});
+    }
+    return samples;
+}
+
 void pack_queries(const AttentionLayout& layout, const AttentionQueries& queries, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.q_bytes() && queries.tokens <= layout.tokens);
     std::fill(packed.begin(), packed.end(), std::byte{0});

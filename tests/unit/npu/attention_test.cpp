@@ -200,6 +200,24 @@ TEST(Attention, OnTheWiderArray) {
     expect_attention({.shape = {.tokens = 9, .heads = 4, .kv_heads = 2, .head_dim = 64, .keys = 9, .array = "npu2"}});
 }
 
+// Work depends a little on the data: sums are only scaled where a new tile has a larger score, which zeros never have.
+TEST(Attention, IsForeseen) {
+    AttentionRun run({.shape = {.tokens = 128, .heads = 4, .kv_heads = 4, .head_dim = 64, .keys = 128},
+                      .first_position = 200,
+                      .first_key = 0});
+    const Result<Activity> counted = run.run();
+    ASSERT_TRUE(counted) << counted.error().message;
+    const Result<Activity> foreseen = foresee(*attention_i8(run.layout()), attention_samples(run.layout()));
+    ASSERT_TRUE(foreseen) << foreseen.error().message;
+    EXPECT_EQ(foreseen->streams, counted->streams);
+    EXPECT_EQ(foreseen->host, counted->host);
+    EXPECT_EQ(foreseen->total().macs, counted->total().macs);
+    EXPECT_EQ(foreseen->total().macs, 2U * 128 * 128 * 4 * 64);  // scores and values
+    const auto cycles = static_cast<double>(counted->tiles[0].cycles);
+    EXPECT_NEAR(static_cast<double>(foreseen->tiles[0].cycles), cycles, 0.15 * cycles);
+    EXPECT_FALSE(foresee(*attention_i8(run.layout())));  // without the sizes that come with the data
+}
+
 TEST(Attention, PassesTheCheckInTheShapesOfModels) {
     for (const AttentionShape& shape :
          {AttentionShape{.tokens = 1024, .heads = 32, .kv_heads = 16, .head_dim = 128, .keys = 8192},
