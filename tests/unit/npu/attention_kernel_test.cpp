@@ -2,7 +2,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "unit/npu/kernel_call.h"
 
@@ -243,16 +242,24 @@ TEST(AttentionI8, Softcap) {
     expect_exact_attention({.first_query = 50, .context = 66, .softcap = 3, .sharpness = 2});
 }
 
-TEST(AttentionI8, ATileWithoutKeysChangesNothing) {
-    Problem problem = random_problem({.context = 40, .window = 0}, 3);
-    problem.shape.first_query = 24;
+TEST(AttentionI8, AQueryThatSeesNoKeyGetsZeros) {
+    Problem problem = random_problem({.context = 16}, 3);
+    problem.shape.first_query = -16;  // all keys are later
     const TileBuffer<float> out = run(problem);
-    EXPECT_TRUE(std::ranges::all_of(out, [](float value) { return std::isfinite(value); }));
-    TileBuffer<float> cleared(16 * 64, 1.0F);
-    TileBuffer<float> state(attention_state_floats(16, 32));
-    call("attention_begin", cleared, state, 16, 64);
-    call("attention_end", cleared, state, 16, 64);
-    EXPECT_EQ(std::accumulate(cleared.begin(), cleared.end(), 0.0F), 0.0F);
+    EXPECT_TRUE(std::ranges::all_of(out, [](float value) { return value == 0.0F; }));
+}
+
+TEST(AttentionI8, ATileWithoutKeysChangesNothing) {
+    TileBuffer<int8_t> bytes(32 * 64, 1);
+    TileBuffer<float> scales(32 * 2, 1.0F);
+    TileBuffer<float> out(16 * 64, 2.0F);
+    TileBuffer<float> state(attention_state_floats(16, 32), 3.0F);
+    TileBuffer<int32_t> words(16);
+    const AttentionHeader header{.queries = 16, .keys = 32, .head_dim = 64, .first_query = 9, .key_count = 0};
+    std::copy_n(reinterpret_cast<const int32_t*>(&header), 16, words.begin());
+    call("attention_i8_step", bytes, scales, bytes, scales, bytes, scales, out, state, words);
+    EXPECT_EQ(out, TileBuffer<float>(out.size(), 2.0F));
+    EXPECT_EQ(state, TileBuffer<float>(state.size(), 3.0F));
 }
 
 TEST(AttentionI8, CountsItsProducts) {
