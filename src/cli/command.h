@@ -25,6 +25,7 @@ Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
 Command add_bench(CLI::App& parent);
 Command add_plan(CLI::App& parent);
+Command add_npu(CLI::App& parent);
 
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

@@ -70,7 +70,8 @@ int parse_and_execute(int argc, const char* const* argv) {
     app.footer(kExamples);
     app.require_subcommand(0, 1);  // so that a wrong one is named, where it would only be missed
     const std::vector<Command> commands = {add_run(app),  add_serve(app),    add_inspect(app), add_tokenize(app),
-                                           add_eval(app), add_quantize(app), add_devices(app), add_bench(app), add_plan(app)};
+                                           add_eval(app), add_quantize(app), add_devices(app), add_bench(app),
+                                           add_plan(app), add_npu(app)};
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -1,0 +1,336 @@
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/text_output.h"
+#include "cli/user_paths.h"
+#include "npu/check.h"
+#include "npu/designs/library.h"
+#include "npu/emulator.h"
+#include "npu/estimate.h"
+#include "npu/mlir.h"
+#include "npu/tile_use.h"
+#include "npu/toolchain.h"
+#include "npu/xrt/discovery.h"
+#include "npu/xrt/runtime.h"
+
+namespace tandem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct NpuOptions {
+    std::string design;
+    std::string array = "npu1";
+    std::string out;
+    uint32_t seed = 1;
+    bool emulator = false;
+    bool json = false;
+};
+
+void print_npu_json(const Json& json) {
+    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::vector<std::string> example_names() {
+    std::vector<std::string> names;
+    for (const npu::DesignFamily& family : npu::design_families())
+        names.insert(names.end(), family.examples.begin(), family.examples.end());
+    return names;
+}
+
+Json device_json(const npu::Discovery& found) {
+    Json obstacles = Json::array();
+    for (const npu::Obstacle& obstacle : found.obstacles)
+        obstacles.push_back({{"what", obstacle.what}, {"remedy", obstacle.remedy}});
+    return {{"usable", found.obstacles.empty()},
+            {"array", found.device ? Json(found.device->array) : Json()},
+            {"hardware", found.device ? Json(found.device->hardware) : Json()},
+            {"xrt", found.xrt.empty() ? Json() : Json(found.xrt)},
+            {"obstacles", std::move(obstacles)}};
+}
+
+std::string device_text(const npu::Discovery& found) {
+    std::string text = fmt::format("device: {}{}\n", found.device ? found.device->hardware : "no NPU",
+                                   found.obstacles.empty() ? ", usable" : "");
+    for (const npu::Obstacle& obstacle : found.obstacles)
+        text += fmt::format("  {}: {}\n", obstacle.what, obstacle.remedy);
+    return text;
+}
+
+Result<int> list_designs(const NpuOptions& options) {
+    const npu::Discovery found = npu::discover(npu::System::here());
+    const Result<npu::Toolchain> toolchain = npu::find_toolchain(npu::ToolPlaces::of_environment());
+    const std::string tools = toolchain ? toolchain->version : toolchain.error().message;
+    Json arrays = Json::array();
+    Json families = Json::array();
+    Table array_table({"ARRAY", "HARDWARE", "CORES", "INT8 TOPS", "MEMORY GB/S"}, {2, 3, 4});
+    for (const npu::Array& array : npu::arrays()) {
+        const double tops = 2.0 * array.macs_per_cycle_i8 * array.compute_tiles() * array.clock_mhz * 1e-6;
+        arrays.push_back({{"name", array.name},
+                          {"hardware", array.description},
+                          {"cores", array.compute_tiles()},
+                          {"int8_tops", tops},
+                          {"memory_gb_s", array.ddr_gb_s}});
+        array_table.add({std::string(array.name), std::string(array.description), std::to_string(array.compute_tiles()),
+                         fmt::format("{:.1f}", tops), fmt::format("{:.0f}", array.ddr_gb_s)});
+    }
+    Table family_table({"DESIGN", "WHAT", "SUCH AS"});
+    for (const npu::DesignFamily& family : npu::design_families()) {
+        families.push_back({{"pattern", family.pattern}, {"what", family.what}, {"examples", family.examples}});
+        family_table.add({std::string(family.pattern), std::string(family.what), family.examples.front()});
+    }
+    if (options.json) {
+        print_npu_json({{"device", device_json(found)},
+                        {"arrays", std::move(arrays)},
+                        {"designs", std::move(families)},
+                        {"toolchain", {{"found", static_cast<bool>(toolchain)}, {"details", tools}}}});
+    } else {
+        print(device_text(found) + "\n" + array_table.to_string() + "\n" + family_table.to_string() +
+              "\ntoolchain: " + tools + "\n");
+    }
+    return 0;
+}
+
+std::string of_limit(int64_t used, int64_t limit) {
+    return fmt::format("{} of {}", used, limit);
+}
+
+Json tile_json(const npu::Array& array, npu::Tile tile, const npu::TileUse& use) {
+    const npu::TileLimits& limits = array.limits(array.kind(tile));
+    const auto share = [](int64_t used, int64_t limit) { return Json{{"used", used}, {"limit", limit}}; };
+    return {{"column", tile.column},
+            {"row", tile.row},
+            {"kind", npu::name(array.kind(tile))},
+            {"memory_bytes", share(use.memory_bytes, limits.memory_bytes)},
+            {"descriptors", share(use.descriptors, limits.descriptors)},
+            {"locks", share(use.locks, limits.locks)},
+            {"channels_in", share(use.channels_in, limits.channels_in)},
+            {"channels_out", share(use.channels_out, limits.channels_out)}};
+}
+
+void add_tile(Table& table, const npu::Array& array, npu::Tile tile, const npu::TileUse& use) {
+    const npu::TileLimits& limits = array.limits(array.kind(tile));
+    table.add({fmt::format("{} ({}, {})", npu::name(array.kind(tile)), tile.column, tile.row),
+               of_limit(use.memory_bytes, limits.memory_bytes), of_limit(use.descriptors, limits.descriptors),
+               of_limit(use.locks, limits.locks), of_limit(use.channels_in, limits.channels_in),
+               of_limit(use.channels_out, limits.channels_out)});
+}
+
+// One design in full, or all the examples in a line each.
+Result<int> check_designs(const NpuOptions& options) {
+    const bool all = options.design == "all";
+    const npu::Array& array = *npu::find_array(options.array);
+    Json checked = Json::array();
+    for (const std::string& name : all ? example_names() : std::vector{options.design}) {
+        const npu::Design design = TRY(npu::make_design(name, options.array));
+        TRY(npu::check(design, array));
+        Table table({"TILE", "MEMORY", "DESCRIPTORS", "LOCKS", "CHANNELS IN", "CHANNELS OUT"}, {1, 2, 3, 4, 5});
+        Json tiles = Json::array();
+        for (const auto& entry : npu::tile_use(design, array)) {
+            add_tile(table, array, entry.first, entry.second);
+            tiles.push_back(tile_json(array, entry.first, entry.second));
+        }
+        checked.push_back({{"design", design.name}, {"array", options.array}, {"tiles", std::move(tiles)}});
+        if (options.json) continue;
+        if (!all) print(table.to_string());
+        print(fmt::format("{}: within the limits of {}\n", design.name, options.array));
+    }
+    if (options.json) print_npu_json({{"checked", std::move(checked)}});
+    return 0;
+}
+
+Result<int> emit_design(const NpuOptions& options) {
+    const npu::Design design = TRY(npu::make_design(options.design, options.array));
+    TRY(npu::check(design));
+    const std::string text = npu::to_mlir(design);
+    if (options.out.empty())
+        print(text);
+    else
+        TRY(write_file(options.out, text));
+    return 0;
+}
+
+Result<npu::BuiltDesign> build_now(const npu::Design& design) {
+    const npu::Toolchain toolchain = TRY(npu::find_toolchain(npu::ToolPlaces::of_environment()));
+    return npu::build_design(design, toolchain, {.cache = cache_directory(), .progress = [](std::string_view line) {
+                                                     note(fmt::format("[{}]", line));
+                                                 }});
+}
+
+// What was built before will do, by whichever toolchain.
+Result<npu::BuiltDesign> built_or_build(const npu::Design& design) {
+    if (const auto built = npu::find_built(design, cache_directory())) return *built;
+    return build_now(design);
+}
+
+Result<int> build(const NpuOptions& options) {
+    const npu::Design design = TRY(npu::make_design(options.design, options.array));
+    TRY(npu::check(design));
+    const npu::BuiltDesign built = TRY(build_now(design));
+    if (options.json) {
+        print_npu_json({{"design", design.name},
+                        {"xclbin", built.xclbin.string()},
+                        {"instructions", built.instructions.string()},
+                        {"from_cache", built.from_cache}});
+    } else {
+        print(fmt::format("{}\n{}\n", built.xclbin.string(), built.instructions.string()));
+    }
+    return 0;
+}
+
+// Whole pages, as the device takes them, and the bytes of an argument in them.
+Result<std::shared_ptr<npu::Buffer>> import_argument(npu::Runtime& runtime, const std::vector<std::byte>& argument) {
+    constexpr uint64_t kPage = npu::Runtime::kPageBytes;
+    const uint64_t size = (argument.size() + kPage - 1) / kPage * kPage;
+    const std::shared_ptr<void> pages(std::aligned_alloc(kPage, size), std::free);
+    if (pages == nullptr) return fail("no memory for {} bytes", size);
+    std::memcpy(pages.get(), argument.data(), argument.size());
+    return runtime.import_memory({static_cast<std::byte*>(pages.get()), size}, {.keeper = pages});
+}
+
+Result<int> run_on_device(const NpuOptions& options, npu::Trial& trial) {
+    const auto runtime = TRY(npu::open_npu({.built = built_or_build}));
+    const auto loaded = TRY(runtime->load(trial.design));
+    std::vector<std::shared_ptr<npu::Buffer>> buffers;
+    std::vector<npu::Buffer*> arguments;
+    buffers.reserve(trial.arguments.size());
+    arguments.reserve(trial.arguments.size());
+    for (const std::vector<std::byte>& argument : trial.arguments) {
+        buffers.push_back(TRY(import_argument(*runtime, argument)));
+        arguments.push_back(buffers.back().get());
+    }
+    const npu::RunReport report = TRY(loaded->run(arguments));
+    for (size_t i = 0; i < buffers.size(); ++i)
+        std::memcpy(trial.arguments[i].data(), buffers[i]->bytes().data(), trial.arguments[i].size());
+    const int64_t compared = TRY(trial.compare(trial.arguments));
+    if (options.json) {
+        print_npu_json({{"design", trial.design.name},
+                        {"array", options.array},
+                        {"ran_on", runtime->name()},
+                        {"compared", compared},
+                        {"seconds", report.seconds}});
+    } else {
+        print(fmt::format("{} on the {}: {} results agree with a plain computation, {:.3f} ms\n", trial.design.name,
+                          runtime->name(), compared, report.seconds * 1e3));
+    }
+    return 0;
+}
+
+struct Traffic {
+    uint64_t read_bytes = 0;     // by the array
+    uint64_t written_bytes = 0;  // by it
+};
+
+Traffic traffic_of(const npu::Activity& activity) {
+    Traffic traffic;
+    for (const npu::HostActivity& channel : activity.host)
+        (channel.to_array ? traffic.read_bytes : traffic.written_bytes) += channel.size_bytes;
+    return traffic;
+}
+
+Result<int> run_on_emulator(const NpuOptions& options, npu::Trial& trial) {
+    const npu::Array& array = *npu::find_array(options.array);
+    npu::Emulator emulator = TRY(npu::Emulator::make(trial.design));
+    const std::vector<std::span<std::byte>> arguments(trial.arguments.begin(), trial.arguments.end());
+    const npu::Activity activity = TRY(emulator.run(arguments));
+    const int64_t compared = TRY(trial.compare(trial.arguments));
+    const Traffic traffic = traffic_of(activity);
+    const npu::Estimate estimate = npu::estimate(activity, array);
+    if (options.json) {
+        print_npu_json({{"design", trial.design.name},
+                        {"array", options.array},
+                        {"ran_on", "npu emulator"},
+                        {"compared", compared},
+                        {"macs", estimate.macs},
+                        {"read_bytes", traffic.read_bytes},
+                        {"written_bytes", traffic.written_bytes},
+                        {"estimated_seconds", estimate.seconds()},
+                        {"estimated_tops", estimate.tops()},
+                        {"bound_by", npu::name(estimate.bound())}});
+        return 0;
+    }
+    print(fmt::format("{} on the npu emulator ({}): {} results agree with a plain computation\n", trial.design.name,
+                      options.array, compared));
+    print(fmt::format("{} multiply-adds, {} to the array, {} from it\n", format_count(estimate.macs),
+                      format_bytes(traffic.read_bytes), format_bytes(traffic.written_bytes)));
+    print(fmt::format("estimated on the array, not measured: {:.3f} ms, {:.2f} TOPS, bound by {}\n",
+                      estimate.seconds() * 1e3, estimate.tops(), npu::name(estimate.bound())));
+    return 0;
+}
+
+Result<int> run_design(const NpuOptions& options) {
+    if (!options.emulator) {
+        const Status usable = npu::discover(npu::System::here()).usable();
+        if (!usable) return fail("{}; --emulator runs it on the CPU", usable.error().message);
+    }
+    npu::Trial trial = TRY(npu::make_trial(options.design, options.array, options.seed));
+    TRY(npu::check(trial.design));
+    return options.emulator ? run_on_emulator(options, trial) : run_on_device(options, trial);
+}
+
+constexpr const char* kNpuExamples =
+    "Examples:\n"
+    "  tandem npu list                                    the device or what is in its way, arrays, designs, "
+    "toolchain\n"
+    "  tandem npu check gemm_i8_512x2048x2048             what each tile of a design needs\n"
+    "  tandem npu check all --array npu2                  all of them on the larger array\n"
+    "  tandem npu emit gemm_i8_512x2048x2048 --out a.mlir  the design in MLIR\n"
+    "  tandem npu build gemm_i8_512x2048x2048             compile it with the vendor's toolchain\n"
+    "  tandem npu run gemm_i8_64x256x256 --emulator       run it with random data and compare the results\n"
+    "\n"
+    "`tandem npu COMMAND --help` explains a command.";
+
+struct NpuCommand {
+    CLI::App* app;
+    Result<int> (*main)(const NpuOptions&);
+};
+
+CLI::App* add_sub(CLI::App& app, const char* name, const char* what, NpuOptions& options, bool design) {
+    CLI::App* const sub = app.add_subcommand(name, what);
+    if (!design) return sub;
+    sub->add_option("DESIGN", options.design, "Its name, as `tandem npu list` shows them")->required();
+    std::vector<std::string> arrays;
+    for (const npu::Array& array : npu::arrays()) arrays.emplace_back(array.name);
+    sub->add_option("--array", options.array, "The array it is for")
+        ->check(CLI::IsMember(arrays))
+        ->capture_default_str();
+    return sub;
+}
+
+}  // namespace
+
+Command add_npu(CLI::App& parent) {
+    CLI::App* const app = parent.add_subcommand("npu", "Designs for the NPU: list, check, write, build and try them");
+    app->footer(kNpuExamples);
+    app->require_subcommand(1);
+    const auto options = std::make_shared<NpuOptions>();
+    const std::vector<NpuCommand> commands{
+        {add_sub(*app, "list", "List the device, arrays, designs and the toolchain", *options, false), list_designs},
+        {add_sub(*app, "check", "Check a design, or all, against the limits of the array", *options, true),
+         check_designs},
+        {add_sub(*app, "emit", "Write a design as MLIR", *options, true), emit_design},
+        {add_sub(*app, "build", "Compile a design with the vendor's toolchain", *options, true), build},
+        {add_sub(*app, "run", "Run a design with random data and compare the results", *options, true), run_design},
+    };
+    for (const NpuCommand& command : commands) {
+        if (command.main != emit_design) command.app->add_flag("--json", options->json, "Print JSON");
+        if (command.main == emit_design)
+            command.app->add_option("--out", options->out, "The file to write, in place of standard output");
+        if (command.main != run_design) continue;
+        command.app->add_flag("--emulator", options->emulator, "Run it on the CPU, with the emulator of the array");
+        command.app->add_option("--seed", options->seed, "Of the random data")->capture_default_str();
+    }
+    return {app, [options, commands]() -> Result<int> {
+                for (const NpuCommand& command : commands)
+                    if (command.app->parsed()) return command.main(*options);
+                CHECK(false, "the parser asks for a command");
+            }};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,112 @@
+"""tandem npu: lists, checks, writes, builds and runs designs; what it writes as MLIR is read by the real mlir-opt."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+MLIR_OPT = shutil.which("mlir-opt-22")
+OP = re.compile(r'"(\w+\.[\w.]+)"\(')
+
+
+class Npu(harness.Case):
+    def examples(self):
+        return [name for family in self.json("npu", "list", "--json")["designs"] for name in family["examples"]]
+
+    def test_list_says_what_there_is(self):
+        listed = self.json("npu", "list", "--json")
+        self.assertEqual([array["name"] for array in listed["arrays"]], ["npu1", "npu2"])
+        self.assertAlmostEqual(listed["arrays"][0]["int8_tops"], 13.1, places=1)
+        self.assertIn("gemm_i8_MxKxN", self.ok("npu", "list"))
+        device = listed["device"]
+        self.assertEqual(device["usable"], not device["obstacles"])
+        for obstacle in device["obstacles"]:
+            self.assertTrue(obstacle["what"] and obstacle["remedy"])
+
+    def test_every_design_is_within_the_limits_of_both_arrays(self):
+        for array in ("npu1", "npu2"):
+            text = self.ok("npu", "check", "all", "--array", array)
+            self.assertEqual(text.count(f"within the limits of {array}"), len(self.examples()))
+        checked = self.json("npu", "check", "gemm_i8_64x256x256", "--json")["checked"][0]
+        for tile in checked["tiles"]:
+            self.assertLessEqual(tile["memory_bytes"]["used"], tile["memory_bytes"]["limit"])
+        self.assertEqual(len([tile for tile in checked["tiles"] if tile["kind"] == "compute tile"]), 16)
+
+    def test_the_emulator_agrees_with_a_plain_computation(self):
+        for name, array in (("gemm_i8_64x256x256", "npu1"), ("gemm_i8_40x64x300", "npu2")):
+            done = self.json("npu", "run", name, "--array", array, "--emulator", "--json")
+            rows, inner, columns = map(int, name.split("_")[-1].split("x"))
+            self.assertEqual(done["ran_on"], "npu emulator")
+            self.assertEqual(done["compared"], rows * columns)
+            self.assertGreaterEqual(done["macs"], rows * inner * columns)
+            self.assertGreater(done["estimated_seconds"], 0)
+
+    @unittest.skipUnless(MLIR_OPT, "left out: mlir-opt-22 (Debian: mlir-22-tools, in bookworm-security) is not installed")
+    def test_designs_as_mlir_survive_the_way_through_mlir_opt(self):
+        for name in self.examples():
+            for array in ("npu1", "npu2"):
+                with self.subTest(design=name, array=array):
+                    self.round_trip(self.ok("npu", "emit", name, "--array", array))
+
+    def round_trip(self, text):
+        # Where the dialect is not known, neither is it that a device holds symbols: calls cannot find their function.
+        text = text.replace('"func.call"(', '"tandem.call"(')
+        once = self.mlir_opt(text)
+        self.assertEqual(self.mlir_opt(once), once)
+        self.assertEqual(OP.findall(once), OP.findall(text))
+
+    def mlir_opt(self, text):
+        done = subprocess.run([MLIR_OPT, "--allow-unregistered-dialect", "--mlir-print-op-generic", "-"], input=text,
+                              capture_output=True, text=True, timeout=harness.TIMEOUT_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr[:2000])
+        return done.stdout
+
+    def test_without_an_npu_running_says_why_not(self):
+        if self.json("npu", "list", "--json")["device"]["usable"]:
+            self.skipTest("left out: this machine has an NPU")
+        self.assertIn("--emulator", self.fails("npu", "run", "gemm_i8_64x256x256"))
+
+    def test_emit_writes_a_file(self):
+        out = self.path("design.mlir")
+        self.assertEqual(self.ok("npu", "emit", "gemm_i8_64x256x256", "--out", out), "")
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(file.read(), self.ok("npu", "emit", "gemm_i8_64x256x256"))
+
+    def test_build_runs_the_toolchain_once(self):
+        tools = {
+            "aie/bin/aiecc": "case $1 in --version) echo 1.4;; --help) echo --get-xclbin;; "
+                             "*) touch design.xclbin instructions.bin;; esac",
+            "peano/bin/clang++": "case $1 in --version) echo 20;; esac",
+        }
+        for name, script in tools.items():
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+            os.chmod(self.write(name, f"#!/bin/sh\n{script}\n"), 0o755)
+        changes = {"MLIR_AIE_INSTALL_DIR": self.path("aie"), "PEANO_INSTALL_DIR": self.path("peano")}
+        first, second = (self.build(changes) for _ in range(2))
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertIn(b"compiling matmul_i8.cc", first.stderr)
+        self.assertEqual(second.stderr, b"")
+        self.assertEqual(first.stdout, second.stdout)
+        for path in first.stdout.decode().split():
+            self.assertTrue(os.path.isfile(path), path)
+
+    def build(self, changes):
+        environment = self.environment(**changes)
+        return subprocess.run([harness.BINARY, "npu", "build", "gemm_i8_64x256x256"], capture_output=True, check=False,
+                              timeout=harness.TIMEOUT_S, env=environment)
+
+    def test_errors_in_one_line(self):
+        nowhere = self.build({"MLIR_AIE_INSTALL_DIR": "", "PEANO_INSTALL_DIR": "", "PATH": "/nowhere"})
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertIn(b"aiecc, the vendor's compiler for designs, is not installed: install mlir-aie", nowhere.stderr)
+        self.assertIn("there is no design 'gemm_i8_64x256'", self.fails("npu", "run", "gemm_i8_64x256", "--emulator"))
+        self.assertIn("there is no design 'nothing'", self.fails("npu", "check", "nothing"))
+        self.assertIn("npu9", self.fails("npu", "emit", "gemm_i8_64x256x256", "--array", "npu9", code=2))
+        self.assertIn("subcommand", self.fails("npu", code=2))
+
+
+if __name__ == "__main__":
+    harness.main()
