@@ -11,6 +11,9 @@
 #include "golden/run_program.h"
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
+#ifdef TANDEM_VULKAN
+#include "vulkan/backend.h"
+#endif
 
 namespace tandem::golden {
 namespace {
@@ -95,6 +98,25 @@ TEST_P(Hybrid, TheNpuRoundsToInt8AndNoWorse) {
         EXPECT_GT(error, 0) << name(policy) << ": nothing ran on the NPU";
     }
 }
+
+#ifdef TANDEM_VULKAN
+// The GPU and the NPU see one cache and one copy of what they hand over: memory of the host that Vulkan imports.
+TEST(HybridGpu, SharesItsCacheAndValuesWithTheNpu) {
+    for (const char* family : {"gemma3", "qwen3"}) {
+        const auto checkpoint = format::Checkpoint::open(golden_dir(family)).value();
+        const models::Model model = models::load(checkpoint).value();
+        const std::unique_ptr<device::Backend> alone = reference_device();
+        const std::vector<float> expected = chunked_logits(*alone, model);
+        for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
+            const std::unique_ptr<device::Backend> both =
+                plan::make_hybrid(vulkan::make_backend({.validation = true}).value(), emulated_npu(),
+                                  {.policy = policy, .npu_layers = 2, .micro_rows = 16, .strict = true});
+            const double error = hybrid_error(chunked_logits(*both, model, DType::q8_0), expected);
+            EXPECT_LT(error, kNpuTolerance) << family << ", " << name(policy);
+        }
+    }
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Families, Hybrid, testing::Values("gemma3", "llama", "mistral", "qwen2", "qwen3"),
                          [](const auto& each) { return each.param; });
