@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -9,9 +10,7 @@ namespace tandem::npu {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 // The file tree of a machine with an NPU that can be used; a test takes away from it.
 class FakeMachine : public testing::Test {
@@ -33,7 +32,7 @@ class FakeMachine : public testing::Test {
         put("opt/xilinx/xrt/lib/libxrt_driver_xdna.so.2", "");
         put("usr/lib/x86_64-linux-gnu/libxrt_coreutil.so.2.13.0", "");
     }
-    ~FakeMachine() override { fs::remove_all(root_); }
+    void TearDown() override { fs::remove_all(root_); }
 
     void put(const std::string& path, const std::string& line) {
         fs::create_directories((root_ / path).parent_path());
@@ -62,7 +61,7 @@ class FakeMachine : public testing::Test {
         return discovery.usable().error().message;
     }
 
-    fs::path root_ = fs::path(testing::TempDir()) / "tandem_fake_machine";
+    fs::path root_ = fs::path(testing::TempDir()) / fmt::format("tandem_fake_machine_{}", getpid());
     System system_{.root = root_, .memlock_bytes = uint64_t{1} << 30, .may_open = [](const fs::path&) { return true; }};
 };
 
