@@ -68,6 +68,7 @@ function(tandem_kernels target folder)
   set(EMBEDS "${embeds}")
   set(ENTRIES "${entries}")
   configure_file(${PROJECT_SOURCE_DIR}/cmake/kernels.cpp.in ${out}/kernels.cpp @ONLY)
-  set_source_files_properties(${out}/kernels.cpp PROPERTIES OBJECT_DEPENDS "${modules}")
+  # by itself: as a part of a larger source it would not be compiled again when a module changes
+  set_source_files_properties(${out}/kernels.cpp PROPERTIES OBJECT_DEPENDS "${modules}" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${out}/kernels.cpp)
 endfunction()

@@ -16,42 +16,58 @@ layout(constant_id = 2) const bool ADDS = false;     // delta is there, and x' i
 layout(constant_id = 3) const bool POST = false;     // delta is normed
 layout(constant_id = 4) const bool NORM = true;
 layout(constant_id = 5) const uint FORMAT = 0u;      // of y, as ActivationFormat; 4: no y
+layout(constant_id = 6) const uint SPLITS = 1u;      // of delta
+
+const uint MOST_SPLITS = 8u;
 
 layout(push_constant, scalar) uniform Params {
     uint64_t x;
-    uint64_t delta;  // f32 [splits][rows][cols]
+    uint64_t delta;  // f32 [SPLITS][rows][cols]
     uint64_t post_weight;
     uint64_t sum;  // x'
     uint64_t weight;
     uint64_t y;
     uint rows;
     uint cols;
-    uint splits;
     float post_eps;
     float eps;
     Chain chain;
 } p;
 
-shared float partial[LANES / 4u];  // a subgroup has at least four lanes
+shared float partial[3][LANES / 4u];  // of each reduction; a subgroup has at least four lanes
 
-float sum_over_lanes(float value) {
-    const float mine = subgroupAdd(value);
-    if (subgroupElect()) partial[gl_SubgroupID] = mine;
+// Each subgroup adds up by itself what all have found.
+float sum_over_lanes(uint slot, float value) {
+    const float own = subgroupAdd(value);
+    if (subgroupElect()) partial[slot][gl_SubgroupID] = own;
     barrier();
     float sum = 0.0;
-    for (uint i = 0u; i < gl_NumSubgroups; ++i) sum += partial[i];
-    barrier();
-    return sum;
+    for (uint i = gl_SubgroupInvocationID; i < gl_NumSubgroups; i += gl_SubgroupSize) sum += partial[slot][i];
+    return subgroupAdd(sum);
 }
 
-float largest_over_lanes(float value) {
-    const float mine = subgroupMax(value);
-    if (subgroupElect()) partial[gl_SubgroupID] = mine;
+float largest_over_lanes(uint slot, float value) {
+    const float own = subgroupMax(value);
+    if (subgroupElect()) partial[slot][gl_SubgroupID] = own;
     barrier();
     float largest = 0.0;
-    for (uint i = 0u; i < gl_NumSubgroups; ++i) largest = max(largest, partial[i]);
-    barrier();
-    return largest;
+    for (uint i = gl_SubgroupInvocationID; i < gl_NumSubgroups; i += gl_SubgroupSize) {
+        largest = max(largest, partial[slot][i]);
+    }
+    return subgroupMax(largest);
+}
+
+// All splits are under way before the first is added.
+vec4 load_delta(uint64_t ready, uint row, uint quad) {
+    vec4 parts[MOST_SPLITS];
+    [[unroll]] for (uint s = 0u; s < MOST_SPLITS; ++s) {
+        if (s < SPLITS) parts[s] = MadeFloat4s(p.delta + ready).at[(s * p.rows + row) * (p.cols / 4u) + quad];
+    }
+    vec4 sum = parts[0];
+    [[unroll]] for (uint s = 1u; s < MOST_SPLITS; ++s) {
+        if (s < SPLITS) sum += parts[s];
+    }
+    return sum;
 }
 
 void run_row() {
@@ -72,21 +88,15 @@ void run_row() {
     [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
         const uint quad = min(i * LANES + lane, quads - 1u);
         x[i] = MadeFloat4s(p.x + ready).at[row * quads + quad];
-        if (ADDS) delta[i] = MadeFloat4s(p.delta + ready).at[row * quads + quad];
+        if (ADDS) delta[i] = load_delta(ready, row, quad);
     }
     if (ADDS) {
-        for (uint split = 1u; split < p.splits; ++split) {
-            [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
-                const uint quad = min(i * LANES + lane, quads - 1u);
-                delta[i] += MadeFloat4s(p.delta + ready).at[(split * p.rows + row) * quads + quad];
-            }
-        }
         if (POST) {
             float squares = 0.0;
             [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
                 if (i * LANES + lane < quads) squares += dot(delta[i], delta[i]);
             }
-            const float scale = inversesqrt(sum_over_lanes(squares) / float(p.cols) + p.post_eps);
+            const float scale = inversesqrt(sum_over_lanes(0u, squares) / float(p.cols) + p.post_eps);
             [[unroll]] for (uint i = 0u; i < QUADS; ++i) delta[i] *= scale * post_weight[i];
         }
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
@@ -101,20 +111,21 @@ void run_row() {
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
             if (i * LANES + lane < quads) squares += dot(x[i], x[i]);
         }
-        const float scale = inversesqrt(sum_over_lanes(squares) / float(p.cols) + p.eps);
+        const float scale = inversesqrt(sum_over_lanes(1u, squares) / float(p.cols) + p.eps);
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) x[i] *= scale * weight[i];
     }
-    float row_scale = 1.0;
+    float shrink = 1.0;
     if (FORMAT == ACTIVATION_F16 || FORMAT == ACTIVATION_TILES) {
         float largest = 0.0;
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
             const vec4 magnitude = abs(x[i]);
             largest = max(largest, max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w)));
         }
-        row_scale = f16_row_scale(largest_over_lanes(largest));
+        const float row_scale = f16_row_scale(largest_over_lanes(2u, largest));
         const uint64_t scales =
             FORMAT == ACTIVATION_F16 ? p.y + uint64_t(p.rows) * p.cols * 2u : tile_scales(p.y, p.rows, p.cols);
         if (lane == 0u) FloatsOut(scales).at[row] = row_scale;
+        shrink = 1.0 / row_scale;  // exact: a power of two
     }
     [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
         const uint quad = i * LANES + lane;
@@ -122,10 +133,10 @@ void run_row() {
             store_q8(p.y, p.rows, p.cols, row, quad, x[i]);
         } else if (quad < quads) {
             if (FORMAT == ACTIVATION_F16) {
-                const vec4 scaled = x[i] / row_scale;
+                const vec4 scaled = x[i] * shrink;
                 Uint2sOut(p.y).at[row * quads + quad] = uvec2(packHalf2x16(scaled.xy), packHalf2x16(scaled.zw));
             } else if (FORMAT == ACTIVATION_TILES) {
-                store_tiles(p.y, p.rows, p.cols, row, quad, x[i] / row_scale);
+                store_tiles(p.y, p.rows, p.cols, row, quad, x[i] * shrink);
             } else {
                 Float4sOut(p.y).at[row * quads + quad] = x[i];
             }

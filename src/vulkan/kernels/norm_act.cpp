@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vulkan/kernel.h"
+#include "vulkan/kernels/matmul.h"
 
 namespace tandem::vulkan {
 
@@ -10,7 +11,7 @@ namespace {
 
 struct Params {
     VkDeviceAddress x, delta, post_weight, sum, weight, y;
-    uint32_t rows, cols, splits;
+    uint32_t rows, cols;
     float post_eps, eps;
     Chain chain = {};
 };
@@ -42,14 +43,13 @@ Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const No
                   .y = call.y.begin,
                   .rows = call.rows,
                   .cols = call.cols,
-                  .splits = 0,
                   .post_eps = 0,
                   .eps = call.norm ? call.norm->eps : 0};
     std::vector<Access> reads = {call.x};
     std::vector<Access> writes;
     if (call.delta) {
         params.delta = call.delta->partials.begin;
-        params.splits = call.delta->splits;
+        CHECK(call.delta->splits >= 1 && call.delta->splits <= kMaxMatmulSplits);
         params.sum = call.delta->sum.begin;
         if (call.delta->norm) {
             params.post_weight = call.delta->norm->weight;
@@ -63,7 +63,8 @@ Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const No
     const uint32_t format = call.format ? static_cast<uint32_t>(*call.format) : kNoFormat;
     return rec.dispatch({.pipeline = {.kernel = "norm_act",
                                       .constants = {lanes.count, lanes.quads, call.delta ? 1U : 0U, post ? 1U : 0U,
-                                                    call.norm ? 1U : 0U, format}},
+                                                    call.norm ? 1U : 0U, format,
+                                                    call.delta ? call.delta->splits : 1U}},
                          .push = params,
                          .reads = std::move(reads),
                          .writes = std::move(writes),
