@@ -175,7 +175,12 @@ Status RecordedProgram::load_weights(const graph::Weights& weights) {
         for (const std::string& part : weight.names) parts.push_back({part, weights.find(part)});
         weights_.push_back(TRY(store_->get(parts)));
     }
-    return Ok{};
+    std::vector<WeightStore::Bounded> bounded;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+        const StageWeight& weight = staged_.weights[i];
+        if (weight.bounded) bounded.push_back({&weights_[i], weight.dtype, weight.rows, weight.cols});
+    }
+    return store_->find_bounds(bounded, pipelines_);
 }
 
 Status RecordedProgram::import_shared(const device::CompileOptions& options) {

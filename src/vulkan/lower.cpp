@@ -254,6 +254,8 @@ void Lowering::gated(const GatedProduct& match) {
     const ValueId out = program_.nodes[match.glu].output;
     Product product = new_product({match.gate, match.up});
     done_.insert(match.glu);
+    staged_.weights[static_cast<size_t>(product.weight)].bounded =
+        !options_.tuning.stream.empty() && product.bias == kNone;
     product.glu = program_.nodes[match.glu].op.as<op::Glu>()->activation;
     product.scratch = tensor(out);
     product.y = new_activations(out, product.matrix.dtype);

@@ -72,10 +72,12 @@ Status record_product(Recorder& rec, const Product& product, uint32_t rows, cons
     call.weight = args.weight(product.weight);
     call.x = args.value(product.x).begin;
     call.bias = bias;
-    call.y = product.glu ? args.value(product.scratch).begin : y.begin;
+    call.y_tiles = product.glu && bias == 0 && call.weight.bounds != 0 && format == ActivationFormat::tiles &&
+                   product.outputs() % kMatrixInputs == 0;
+    call.y = product.glu && !call.y_tiles ? args.value(product.scratch).begin : y.begin;
     const auto record = format == ActivationFormat::tiles ? record_stream : record_matmul;
     TRY(record(rec, args.tuning, args.capabilities, call));
-    if (!product.glu) return Ok{};
+    if (!product.glu || call.y_tiles) return Ok{};
     return record_norm_act(rec, args.capabilities,
                            {.x = args.value(product.scratch),
                             .rows = rows,

@@ -46,6 +46,7 @@ struct StageWeight {
     DType dtype = DType::f32;
     uint32_t rows = 0;
     uint32_t cols = 0;
+    bool bounded = false;  // gate and up of a GLU, of which it is to be known how large the products get
 };
 
 // What recording a stage is given.

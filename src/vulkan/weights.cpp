@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "vulkan/kernels/row_bounds.h"
 #include "vulkan/placement.h"
+#include "vulkan/recorder.h"
 
 namespace tandem::vulkan {
 
@@ -25,6 +27,7 @@ WeightStore::WeightStore(std::shared_ptr<Device> device, Queue& queue, std::shar
       queue_(queue),
       device_(device, MemoryKind::device),
       host_(device, MemoryKind::gtt),
+      bounds_memory_(device, MemoryKind::device, uint64_t{1} << 16),
       uploader_(queue) {}
 
 Status WeightStore::place(const graph::Program& program) {
@@ -71,6 +74,38 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     const DeviceWeight weight{address_of(place, dtype, 0), tiled};
     uploaded_.emplace(std::move(key), weight);
     return weight;
+}
+
+Status WeightStore::find_bounds(std::span<const Bounded> matrices, PipelineCache& pipelines) {
+    std::vector<Bounded> unknown;
+    std::vector<Buffer> buffers;
+    for (const Bounded& matrix : matrices) {
+        if (bounds_.contains(matrix.weight->planes[Planes::quants])) continue;
+        unknown.push_back(matrix);
+        buffers.push_back(TRY(bounds_memory_.allocate(2 * sizeof(float))));
+    }
+    if (!unknown.empty()) {
+        TRY(finish());
+        TRY(queue_.fill(buffers, 0));
+    }
+    const auto record = [&](VkCommandBuffer commands) -> Status {
+        Recorder recorder(pipelines, commands);
+        for (size_t i = 0; i < unknown.size(); ++i) {
+            TRY(record_row_bounds(recorder, {.dtype = unknown[i].dtype,
+                                             .weight = *unknown[i].weight,
+                                             .rows = unknown[i].rows,
+                                             .cols = unknown[i].cols,
+                                             .bounds = whole(buffers[i])}));
+        }
+        recorder.finish();
+        return Ok{};
+    };
+    if (!unknown.empty()) TRY(queue_.run(record));
+    for (size_t i = 0; i < unknown.size(); ++i) {
+        bounds_.emplace(unknown[i].weight->planes[Planes::quants], buffers[i].address);
+    }
+    for (const Bounded& matrix : matrices) matrix.weight->bounds = bounds_.at(matrix.weight->planes[Planes::quants]);
+    return Ok{};
 }
 
 Result<PlanePlace> WeightStore::reserve(Arena& arena, DType dtype, int64_t elements) {

@@ -16,6 +16,7 @@
 #include "graph/program.h"
 #include "graph/weights.h"
 #include "vulkan/memory.h"
+#include "vulkan/pipeline.h"
 #include "vulkan/planes.h"
 #include "vulkan/queue.h"
 #include "vulkan/upload.h"
@@ -28,6 +29,9 @@ using PlaneAddresses = std::array<VkDeviceAddress, Planes::count>;
 struct DeviceWeight {
     PlaneAddresses planes{};
     bool tiled = false;  // as is_tiled() has it
+    // f32[2], once find_bounds() was asked for it: the largest sum of magnitudes of a row, of its first half of the
+    // rows and of the other. 0: not known.
+    VkDeviceAddress bounds = 0;
 };
 
 struct NamedWeight {
@@ -52,6 +56,14 @@ class WeightStore {
     // where it lies here.
     Result<DeviceWeight> get(std::span<const NamedWeight> parts);
 
+    // Fills in the bounds of matrices that get() gave, the first time by a pass over them; waits for the uploads.
+    struct Bounded {
+        DeviceWeight* weight;
+        DType dtype;
+        uint32_t rows, cols;
+    };
+    Status find_bounds(std::span<const Bounded> matrices, PipelineCache& pipelines);
+
     // Waits for the uploads.
     Status finish() { return uploader_.finish(); }
 
@@ -66,10 +78,12 @@ class WeightStore {
     Queue& queue_;
     Arena device_;
     Arena host_;
+    Arena bounds_memory_;
     Uploader uploader_;
     std::unordered_set<std::string> in_host_;  // names of those that do not fit into the device's own memory
     std::unordered_set<std::string> present_;  // names of those that are there, alone or as a part
     std::unordered_map<std::string, DeviceWeight> uploaded_;
+    std::unordered_map<VkDeviceAddress, VkDeviceAddress> bounds_;  // by the first plane
 };
 
 }  // namespace tandem::vulkan

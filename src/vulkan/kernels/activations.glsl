@@ -47,6 +47,13 @@ void store_tiles(uint64_t base, uint rows, uint cols, uint row, uint quad, vec4 
         uvec2(packHalf2x16(value.xz), packHalf2x16(value.yw));
 }
 
+// Which f16 in tiles is element `col` of a row.
+uint tile_half(uint rows, uint cols, uint row, uint col) {
+    const uint tile = (row / 16u * (cols / 128u) + col / 128u) * 8u + col % 32u / 4u, lane = row % 8u * 4u + col % 128u / 32u;
+    const uint in_four = (col & 1u) * 2u + (col >> 1 & 1u);  // 0, 2, 1, 3
+    return ((tile * 32u + lane) * (tile_rows(rows) / 8u) + row % 16u / 8u) * 4u + in_four;
+}
+
 // Where the scales of rows begin.
 uint64_t tile_scales(uint64_t base, uint rows, uint cols) {
     const uint whole = (rows + tile_rows(rows) - 1u) / tile_rows(rows) * tile_rows(rows);

@@ -26,6 +26,7 @@ struct MatmulCall {
     std::optional<op::Activation> glu;  // weight rows [0, outputs / 2) are the gate, the others up
     uint32_t max_splits = kMaxMatmulSplits;
     VkDeviceAddress y = 0;  // f32 [splits][rows][outputs], with a GLU [rows][outputs / 2]
+    bool y_tiles = false;   // y are Activations in tiles; for record_stream, a GLU without bias whose weight is bounded
 };
 
 uint32_t matmul_splits(const Tuning& tuning, const MatmulCall& call);

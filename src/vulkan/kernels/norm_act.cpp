@@ -63,8 +63,7 @@ Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const No
     const uint32_t format = call.format ? static_cast<uint32_t>(*call.format) : kNoFormat;
     return rec.dispatch({.pipeline = {.kernel = "norm_act",
                                       .constants = {lanes.count, lanes.quads, call.delta ? 1U : 0U, post ? 1U : 0U,
-                                                    call.norm ? 1U : 0U, format,
-                                                    call.delta ? call.delta->splits : 1U}},
+                                                    call.norm ? 1U : 0U, format, call.delta ? call.delta->splits : 1U}},
                          .push = params,
                          .reads = std::move(reads),
                          .writes = std::move(writes),

@@ -1,5 +1,5 @@
 // y[split][row][output] = scale[row] * sum over i of x[row][i] * weight[output][i] + bias[output], or with a GLU
-// y[row][output] = activation(gate) * up, as kernels/matmul.comp, for activations in tiles: each warp streams the weights of
+// y[row][output] = activation(gate) * up, f32 or, where it cannot overflow, activations in tiles, as kernels/matmul.comp, for activations in tiles: each warp streams the weights of
 // COL_TILES x 16 outputs from memory into its lanes' registers and multiplies them there with ROW_TILES tiles of rows. A
 // lane decodes whole blocks, so no weight is decoded twice in a warp or goes through shared memory.
 //! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
@@ -8,8 +8,10 @@
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #include "common.glsl"
 #include "functions.glsl"
+#include "activations.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint INVOCATIONS = 128u;
@@ -23,6 +25,7 @@ layout(constant_id = 7) const uint GLU = 0u;        // 0: none, else 1 + the enu
 layout(constant_id = 8) const uint DEPTH_WARPS = 1u;  // that share the inputs of the same outputs
 layout(constant_id = 9) const bool TILED = false;
 layout(constant_id = 10) const bool CHAINED = false;
+layout(constant_id = 11) const bool Y_TILES = false;  // y are activations in tiles
 const uint WARPS = INVOCATIONS / 32u;
 
 #include "lane_matrix.glsl"
@@ -36,6 +39,7 @@ layout(push_constant, scalar) uniform Params {
     uint64_t scales;  // f32, of the rows of x
     uint64_t bias;    // 0: none
     uint64_t y;
+    uint64_t bounds;  // vec2, with Y_TILES: the largest sums of magnitudes of a row of gate and of up
     uint inputs;   // a multiple of 128
     uint outputs;  // rows of the weight
     uint rows;
@@ -54,7 +58,10 @@ const uint COL_WARPS = WARPS / (ROW_WARPS * DEPTH_WARPS);
 const uint LANE_SUMS = COL_TILES * ROW_TILES * ELEMENTS;
 
 const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
-const bool X_FIRST = ROWS == 16u && ROW_TILES == 1u;  // registers have room for all activations of a window
+// Where registers have room for all activations of a window, they are loaded at its beginning, or, with so few rows that
+// there is room beside, while the window before is multiplied.
+const bool X_FIRST = ROWS == 16u && ROW_TILES == 1u;
+const bool X_AHEAD = ROWS == 8u && GLU != 0u;
 
 // What warps that share their outputs leave for the first of them.
 shared float left[DEPTH_WARPS == 1u ? 1u : (DEPTH_WARPS - 1u) * COL_WARPS * ROW_WARPS * LANE_SUMS * LANES];
@@ -77,6 +84,15 @@ void load_window(uint window, out RawBlock raw[COL_TILES][2]) {
     }
 }
 
+// With Y_TILES, the scale of a row of y by the scale of a row of x. No value of x is above 2^8 times its scale and the
+// activations are below their arguments, so that nothing in y / scale is above 2^15; f16 ends at 2^16.
+float y_growth = 1.0;
+float y_scale(float scale) { return max(scale * scale * y_growth, 1.0e-30); }
+void find_growth() {
+    const vec2 bounds = max(Float2s(p.bounds).at[0], 1.0e-30);
+    y_growth = exp2(ceil(log2(bounds.x)) + ceil(log2(bounds.y)) + 16.0 - 15.0);
+}
+
 void put(uint split, uint row, uint result, float value, float up) {
     const uint results = p.outputs / HALVES;
     if (row >= p.rows || result >= results) return;
@@ -88,17 +104,40 @@ void put(uint split, uint row, uint result, float value, float up) {
         if (p.bias != 0u) up += Floats(p.bias).at[results + result];
         value = activate(GLU - 1u, value) * up;
     }
-    FloatsOut(p.y).at[(split * p.rows + row) * results + result] = value;
+    if (Y_TILES) {
+        const float scale_out = y_scale(scale);
+        HalvesOut(p.y).at[tile_half(p.rows, results, row, result)] = float16_t(value * (1.0 / scale_out));
+        if (result == 0u) FloatsOut(tile_scales(p.y, p.rows, results)).at[row] = scale_out;
+    } else {
+        FloatsOut(p.y).at[(split * p.rows + row) * results + result] = value;
+    }
 }
 
-// A window of one tile of 16 rows: first all its activations, then the weights tile by tile, whose loads for the next window
+uint64_t x_at[ROW_TILES];  // of the tiles, those beyond the last being the last again
+
+uvec4 load_x(uint r, uint window, uint s) {
+    const uint64_t at = x_at[r] + window * (8u * STEP_BYTES);
+    if (ROWS == 16u) return Uint4s(at).at[s * LANES];
+    return uvec4(Uint2s(at).at[s * LANES], 0u, 0u);
+}
+
+#define PUT_X(matrix, halves)               \
+    {                                       \
+        PUT_PAIR(matrix, 0u, halves.x);     \
+        PUT_PAIR(matrix, 2u, halves.y);     \
+        if (ROWS == 16u) {                  \
+            PUT_PAIR(matrix, 4u, halves.z); \
+            PUT_PAIR(matrix, 6u, halves.w); \
+        }                                   \
+    }
+
+// A window of one tile of rows whose activations are in registers: the weights tile by tile, whose loads for the next window
 // follow at once.
-void multiply_window(uint64_t x_at, uint window, bool beyond, uint end_window, inout RawBlock raw[COL_TILES][2],
+void multiply_window(uint window, bool beyond, uint end_window, inout uvec4 halves[8], inout RawBlock raw[COL_TILES][2],
                      inout SumMatrix sums[COL_TILES][ROW_TILES]) {
     const uint t = LANE % 4u, next = min(window + DEPTH_WARPS, end_window - 1u);
-    uvec4 halves[8];
-    [[unroll]] for (uint s = 0u; s < 8u; ++s) {
-        halves[s] = beyond ? uvec4(0u) : Uint4s(x_at + window * (8u * STEP_BYTES)).at[s * LANES];
+    if (X_FIRST) {
+        [[unroll]] for (uint s = 0u; s < 8u; ++s) halves[s] = load_x(0u, window, s);
     }
     UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
         uvec4 values[2][4];
@@ -107,16 +146,15 @@ void multiply_window(uint64_t x_at, uint window, bool beyond, uint end_window, i
             raw[c][h] = load_raw(p.weight, place_at[c][h] + (TILED ? 64u : 4u) * next, block_at[c][h] + 4u * next);
         }
         UNROLL for (uint s = 0u; s < 8u; ++s) {
+            const uvec4 of_step = beyond ? uvec4(0u) : halves[s];
             ActivationMatrix x;
-            PUT_PAIR(x, 0u, halves[s].x);
-            PUT_PAIR(x, 2u, halves[s].y);
-            PUT_PAIR(x, 4u, halves[s].z);
-            PUT_PAIR(x, 6u, halves[s].w);
+            PUT_X(x, of_step)
             WeightMatrix weights;
             [[unroll]] for (uint i = 0u; i < 4u; ++i) {
                 PUT_PAIR(weights, 2u * i, values[i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
             }
             MULTIPLY_ADD(sums[c][0], weights, x);
+            if (X_AHEAD && c + 1u == COL_TILES) halves[s] = load_x(0u, next, s);
         }
     }
 }
@@ -137,7 +175,6 @@ void main() {
             block_at[c][h] = row * (p.inputs / 32u) + t;
         }
     }
-    uint64_t x_at[ROW_TILES];  // of the tiles, those beyond the last being the last again
     [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) {
         const uint tile = min(first_tile + r, (p.rows + ROWS - 1u) / ROWS - 1u);
         x_at[r] = p.x + uint64_t(tile * (p.inputs / 128u)) * (8u * STEP_BYTES) + lane * ROWS;
@@ -149,13 +186,19 @@ void main() {
     }
     RawBlock raw[COL_TILES][2];
     load_window(min(first_window + depth, end_window - 1u), raw);
+    if (Y_TILES) find_growth();
     if (CHAINED) await_chain(p.chain);
+    uvec4 halves[8];
+    if (X_AHEAD) {
+        const uint window = min(first_window + depth, end_window - 1u);
+        [[unroll]] for (uint s = 0u; s < 8u; ++s) halves[s] = load_x(0u, window, s);
+    }
     [[dont_unroll]] for (uint turn = first_window; turn < end_window; turn += DEPTH_WARPS) {
         const bool beyond = DEPTH_WARPS > 1u && turn + depth >= end_window;  // in the last turn
         if (beyond && !WARPS_IN_STEP) break;
         const uint window = min(turn + depth, end_window - 1u);
-        if (X_FIRST) {
-            multiply_window(x_at[0], window, beyond, end_window, raw, sums);
+        if (X_FIRST || X_AHEAD) {
+            multiply_window(window, beyond, end_window, halves, raw, sums);
             continue;
         }
         uvec4 values[COL_TILES][2][4];
@@ -168,18 +211,8 @@ void main() {
         UNROLL for (uint s = 0u; s < 8u; ++s) {
             ActivationMatrix x[ROW_TILES];
             UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-                const uint64_t at = x_at[r] + window * (8u * STEP_BYTES);
-                if (ROWS == 16u) {
-                    const uvec4 halves = beyond ? uvec4(0u) : Uint4s(at).at[s * LANES];
-                    PUT_PAIR(x[r], 0u, halves.x);
-                    PUT_PAIR(x[r], 2u, halves.y);
-                    PUT_PAIR(x[r], 4u, halves.z);
-                    PUT_PAIR(x[r], 6u, halves.w);
-                } else {
-                    const uvec2 halves = beyond ? uvec2(0u) : Uint2s(at).at[s * LANES];
-                    PUT_PAIR(x[r], 0u, halves.x);
-                    PUT_PAIR(x[r], 2u, halves.y);
-                }
+                const uvec4 of_step = beyond ? uvec4(0u) : load_x(r, window, s);
+                PUT_X(x[r], of_step)
             }
             UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
                 WeightMatrix weights;

@@ -12,7 +12,7 @@ namespace {
 
 struct Params {
     PlaneAddresses weight;
-    VkDeviceAddress x, scales, bias, y;
+    VkDeviceAddress x, scales, bias, y, bounds;
     uint32_t inputs, outputs, rows, windows, pair_base;
     Chain chain = {};
 };
@@ -60,18 +60,22 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
     const uint32_t splits = stream_splits(tuning, call);
     const uint64_t results = call.glu ? call.outputs / 2 : call.outputs;
     const uint64_t x_bytes = activation_bytes(ActivationFormat::tiles, call.rows, call.inputs);
+    CHECK(!call.y_tiles || (call.glu && call.bias == 0 && call.weight.bounds != 0 && results % kMatrixInputs == 0));
+    const uint64_t y_bytes = call.y_tiles ? activation_bytes(ActivationFormat::tiles, call.rows, results)
+                                          : splits * call.rows * results * sizeof(float);
     const bool matrix = device.cooperative_matrix;
     return recorder.dispatch(
         {.pipeline = {.kernel =
                           find_kernel(fmt::format("stream.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
                       .constants = {t.warps * kWarpLanes, kMatrixOutputs, tile_rows(call.rows), 16, t.col_tiles,
                                     t.row_tiles, t.row_warps, call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0,
-                                    t.depth_warps, call.weight.tiled ? 1U : 0U, recorder.chains() ? 1U : 0U},
+                                    t.depth_warps, call.weight.tiled ? 1U : 0U, recorder.chains() ? 1U : 0U,
+                                    call.y_tiles ? 1U : 0U},
                       .subgroup = matrix ? kWarpLanes : 0},
          .push = Params{call.weight.planes, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y,
-                        call.inputs, call.outputs, call.rows, split_windows(t, call), kPairBase},
+                        call.weight.bounds, call.inputs, call.outputs, call.rows, split_windows(t, call), kPairBase},
          .reads = {{call.x, x_bytes}},
-         .writes = {{call.y, splits * call.rows * results * sizeof(float)}},
+         .writes = {{call.y, y_bytes}},
          .chains = true,
          .groups = {grid.row_groups, grid.col_groups, splits}});
 }

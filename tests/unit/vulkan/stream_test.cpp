@@ -1,11 +1,14 @@
 #include "vulkan/kernels/stream.h"
 
 #include <cmath>
+#include <cstring>
 
+#include "base/float16.h"
 #include "unit/vulkan/gpu.h"
 #include "unit/vulkan/host_math.h"
 #include "vulkan/activations.h"
 #include "vulkan/kernels/norm_act.h"
+#include "vulkan/kernels/row_bounds.h"
 
 namespace tandem::vulkan {
 namespace {
@@ -73,6 +76,72 @@ void expect_product(const Case& c) {
     }
 }
 
+// Element of activations in tiles, as vulkan/activations.h has them.
+float tile_value(const std::vector<std::byte>& bytes, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col) {
+    constexpr uint32_t kOrder[] = {0, 2, 1, 3};
+    const uint32_t tile = (row / 16 * (cols / 128) + col / 128) * 8 + col % 32 / 4;
+    const uint32_t lane = row % 8 * 4 + col % 128 / 32;
+    const size_t at = (size_t{tile * 32 + lane} * (tile_rows(rows) / 8) + row % 16 / 8) * 4 + kOrder[col % 4];
+    uint16_t half = 0;
+    float scale = 0;
+    std::memcpy(&half, bytes.data() + at * 2, 2);
+    std::memcpy(&scale, bytes.data() + bytes.size() - size_t{rows - row} * 4, 4);
+    return f16_to_f32(half) * scale;
+}
+
+// A GLU whose results become activations at once, by a scale that nothing can overflow.
+void expect_gated_tiles(DType dtype, uint32_t rows, float magnitude) {
+    SCOPED_TRACE(fmt::format("{}, {} rows of {}", name(dtype), rows, magnitude));
+    constexpr uint32_t kInputs = 256;
+    constexpr uint32_t kResults = 128;
+    std::mt19937 rng(rows);
+    const HostMatrix w = random_matrix(rng, dtype, 2 * kResults, kInputs);
+    const std::vector<float> x = random_floats(rng, size_t{rows} * kInputs, magnitude);
+    const Buffer device_x = gpu().upload(x);
+    const Buffer tiles = gpu().buffer(activation_bytes(ActivationFormat::tiles, rows, kInputs));
+    const Buffer y = gpu().buffer(activation_bytes(ActivationFormat::tiles, rows, kResults));
+    const Buffer bounds = gpu().upload(std::vector<float>{0, 0});
+    DeviceWeight weight = upload_planes(w);
+    weight.bounds = bounds.address;
+    Tuning tuning;
+    tuning.stream = {{.warps = 4, .depth_warps = 2, .groups = 1}};
+    gpu().run([&](Recorder& recorder) -> Status {
+        const Capabilities& device = gpu().device()->capabilities();
+        TRY(record_row_bounds(
+            recorder,
+            {.dtype = dtype, .weight = weight, .rows = 2 * kResults, .cols = kInputs, .bounds = whole(bounds)}));
+        TRY(record_norm_act(recorder, device,
+                            {.x = whole(device_x),
+                             .rows = rows,
+                             .cols = kInputs,
+                             .format = ActivationFormat::tiles,
+                             .y = whole(tiles)}));
+        recorder.barrier();  // the bounds are a part of the weight, which nobody writes in a step
+        return record_stream(recorder, tuning, device,
+                             {.dtype = dtype,
+                              .weight = weight,
+                              .outputs = 2 * kResults,
+                              .inputs = kInputs,
+                              .rows = rows,
+                              .x = tiles.address,
+                              .glu = op::Activation::gelu_tanh,
+                              .y = y.address,
+                              .y_tiles = true});
+    });
+    const std::vector<double> products = host_product(w, x, rows);
+    const std::vector<std::byte> bytes = gpu().read<std::byte>(y);
+    const double tolerance = 2 * 0x1p-11 * product_magnitude(w, x);
+    for (uint32_t row = 0; row < rows; ++row) {
+        for (uint32_t col = 0; col < kResults; ++col) {
+            const double gate = products[size_t{row} * 2 * kResults + col];
+            const double up = products[size_t{row} * 2 * kResults + kResults + col];
+            const double expected = host_activate(op::Activation::gelu_tanh, gate) * up;
+            ASSERT_NEAR(tile_value(bytes, rows, kResults, row, col), expected,
+                        tolerance * (1.2 * std::abs(up) + std::abs(gate)) + 0x1p-11 * std::abs(expected));
+        }
+    }
+}
+
 TEST(Stream, EveryWeightTypeAgrees) {
     for (DType dtype : {DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
                         DType::q4_k, DType::q5_k, DType::q6_k}) {
@@ -102,6 +171,12 @@ TEST(Stream, GatesInTheEpilogue) {
     for (auto activation : {op::Activation::silu, op::Activation::gelu_tanh, op::Activation::gelu_erf}) {
         expect_product({.outputs = 120, .bias = true, .glu = activation, .tuning = {.warps = 2, .groups = 1}});
     }
+}
+
+TEST(Stream, GatedResultsBecomeActivations) {
+    for (uint32_t rows : {3U, 8U, 19U}) expect_gated_tiles(DType::q4_0, rows, 3.0F);
+    for (float magnitude : {1e-3F, 1e5F}) expect_gated_tiles(DType::q4_0, 2, magnitude);
+    for (DType dtype : {DType::f16, DType::q8_0, DType::q6_k}) expect_gated_tiles(dtype, 5, 1.0F);
 }
 
 }  // namespace
