@@ -19,6 +19,7 @@ float erf_of(float x) {
 // The enum op::Activation: silu, gelu_tanh, gelu_erf.
 float activate(uint kind, float x) {
     if (kind == 0u) return x / (1.0 + exp(-x));
-    if (kind == 1u) return 0.5 * x * (1.0 + safe_tanh(0.797884560802865 * (x + 0.044715 * x * x * x)));
+    // 0.5 (1 + tanh(u)) is 1 / (1 + e^-2u)
+    if (kind == 1u) return x / (1.0 + exp(-1.59576912160573 * (x + 0.044715 * x * x * x)));
     return 0.5 * x * (1.0 + erf_of(x * 0.707106781186548));
 }

@@ -63,8 +63,18 @@ const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
 const bool X_FIRST = ROWS == 16u && ROW_TILES == 1u;
 const bool X_AHEAD = ROWS == 8u && GLU != 0u;
 
-// What warps that share their outputs leave for the first of them.
+const uint ROWS_OF_LANE = ELEMENTS / 2u;  // whose elements of the sums it has
+
+// What warps that share their outputs leave for each other.
 shared float left[DEPTH_WARPS == 1u ? 1u : (DEPTH_WARPS - 1u) * COL_WARPS * ROW_WARPS * LANE_SUMS * LANES];
+
+// Which of these warps puts element `e` of the sums, of gate and up the same.
+uint owner_of(uint c, uint r, uint e) { return ((c % RESULT_TILES * ROW_TILES + r) * ELEMENTS + e) % DEPTH_WARPS; }
+
+// Where the sum number `i` of a lane's is left by one of the others.
+uint left_at(uint place, uint i, uint other) {
+    return ((place * LANE_SUMS + i) * (DEPTH_WARPS - 1u) + other) * LANES + LANE;
+}
 
 // The weight row of output `g` of a tile. The first half of a GLU's tiles are gates, the others their ups.
 uint weight_row(uint first_result, uint tile, uint g) {
@@ -93,10 +103,10 @@ void find_growth() {
     y_growth = exp2(ceil(log2(bounds.x)) + ceil(log2(bounds.y)) + 16.0 - 15.0);
 }
 
-void put(uint split, uint row, uint result, float value, float up) {
+// `scale`: of the row of x
+void put(uint split, uint row, uint result, float scale, float value, float up) {
     const uint results = p.outputs / HALVES;
     if (row >= p.rows || result >= results) return;
-    const float scale = Floats(p.scales).at[row];
     value *= scale;
     if (p.bias != 0u && split == 0u) value += Floats(p.bias).at[result];
     if (GLU != 0u) {
@@ -224,33 +234,38 @@ void main() {
         }
     }
 
-    if (DEPTH_WARPS > 1u) {  // the first warp of those that share outputs gets the sums of all
-        const uint first = place * LANE_SUMS, all = ROW_WARPS * COL_WARPS * LANE_SUMS;
+    float scales[ROW_TILES][ROWS_OF_LANE];
+    [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) {
+        [[unroll]] for (uint i = 0u; i < ROWS_OF_LANE; ++i) {
+            scales[r][i] = Floats(p.scales).at[min((first_tile + r) * ROWS + row_of(lane, i), p.rows - 1u)];
+        }
+    }
+    if (DEPTH_WARPS > 1u) {  // each of the warps that share outputs gets some of the sums of all
         UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
             EACH_ELEMENT(e) {
-                const uint at = (depth - 1u) * all + first + i * ELEMENTS + e;
-                if (depth > 0u) left[at * LANES + lane] = ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
+                const uint owner = owner_of(i / ROW_TILES, i % ROW_TILES, e);
+                if (depth != owner) {
+                    left[left_at(place, i * ELEMENTS + e, depth - (depth > owner ? 1u : 0u))] =
+                        ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
+                }
             }
         }
         barrier();
-        UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
-            EACH_ELEMENT(e) {
-                float sum = ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
-                [[unroll]] for (uint d = 0u; d + 1u < DEPTH_WARPS; ++d) {
-                    sum += left[(d * all + first + i * ELEMENTS + e) * LANES + lane];  // of no use to the other warps
-                }
-                ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e) = sum;
-            }
-        }
     }
     UNROLL for (uint c = 0u; c < RESULT_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-            if (depth > 0u) continue;
-            EACH_ELEMENT(i) {
-                const uint result = first_result + c * 16u + output_of(lane, i);
-                const uint row = (first_tile + r) * ROWS + row_of(lane, i);
-                const uint up = c + COL_TILES - RESULT_TILES;
-                put(split, row, result, ELEMENT(sums[c][r], i), GLU == 0u ? 0.0 : ELEMENT(sums[up][r], i));
+            EACH_ELEMENT(e) {
+                if (depth == owner_of(c, r, e)) {
+                    const uint up_tile = c + COL_TILES - RESULT_TILES;
+                    float value = ELEMENT(sums[c][r], e), up = GLU == 0u ? 0.0 : ELEMENT(sums[up_tile][r], e);
+                    [[unroll]] for (uint d = 0u; d + 1u < DEPTH_WARPS; ++d) {
+                        value += left[left_at(place, (c * ROW_TILES + r) * ELEMENTS + e, d)];
+                        if (GLU != 0u) up += left[left_at(place, (up_tile * ROW_TILES + r) * ELEMENTS + e, d)];
+                    }
+                    const uint result = first_result + c * 16u + output_of(lane, e);
+                    const uint row = (first_tile + r) * ROWS + row_of(lane, e);
+                    put(split, row, result, scales[r][e % ROWS_OF_LANE], value, up);
+                }
             }
         }
     }
