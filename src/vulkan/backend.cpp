@@ -58,7 +58,9 @@ class VulkanBackend final : public device::Backend {
           opened_(std::move(opened)),
           tuning_(load_tuning(options_.tuning, opened_->device->info())),
           description_(description_of(opened_->device->info())) {
-        if (!opened_->known_lanes) tuning_.stream.clear();
+        if (opened_->known_lanes) return;
+        tuning_.stream.clear();
+        tuning_.attention.matrix_lanes = 0;
     }
 
     const device::Description& describe() const override { return description_; }

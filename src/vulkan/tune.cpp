@@ -16,6 +16,7 @@ constexpr int kShortContext = 512;
 constexpr int kLongContext = 4096;
 constexpr int kPrompt = 512;
 constexpr int kSequences = 8;
+constexpr int kManySequences = 32;
 
 using Seconds = std::function<Result<double>()>;
 
@@ -85,7 +86,7 @@ class Search {
     Status tune_chain() {
         const Seconds decode = [&]() -> Result<double> {
             double seconds = 0;
-            for (int sequences : {1, kSequences, 32})
+            for (int sequences : {1, kSequences, kManySequences})
                 seconds += TRY(measures_.decode_seconds(sequences, kShortContext));
             return seconds;
         };
@@ -134,6 +135,10 @@ class Search {
         AttentionTuning& attention = tuning_.attention;
         TRY(choose("attention.lanes", attention.lanes, std::array{64U, 128U, 256U}, decode));
         TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 528U, 1056U}, decode));
+        if (!tuning_.stream.empty()) {
+            const Seconds many = [&] { return measures_.decode_seconds(kManySequences, kShortContext); };
+            TRY(choose("attention.matrix_lanes", attention.matrix_lanes, std::array{0U, 32U, 64U, 128U}, many));
+        }
         TRY(choose("attention.tile_rows", attention.tile_rows, std::array{16U, 32U, 64U, 128U}, prompt));
         return choose("attention.tile_positions", attention.tile_positions, std::array{16U, 32U, 64U}, prompt);
     }

@@ -50,6 +50,9 @@ struct StreamTuning {
 struct AttentionTuning {
     uint32_t lanes = 128;   // of a workgroup for one row, 64 to 256; a tile is a quarter as many positions
     uint32_t groups = 528;  // workgroups that fill the device: long contexts are split to reach it
+    // Of a workgroup where single rows of several sequences go by matrices; 0: never. For devices that StreamTuning is
+    // for.
+    uint32_t matrix_lanes = 0;
     // Of many rows of a sequence. Both shrink where shared memory is small.
     uint32_t tile_rows = 64;       // 16, 32, 64 or 128
     uint32_t tile_positions = 32;  // 16, 32 or 64

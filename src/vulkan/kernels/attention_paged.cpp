@@ -116,21 +116,36 @@ Status record_tiles(Recorder& recorder, const PrefillTile& tile, const Capabilit
          .groups = {heads, divide_up(kTileRows, tile.rows), max_row_tiles(call.rows)}});
 }
 
+// What attention_decode.comp can do by matrices, within the shared memory that leaves room for several workgroups.
+bool fits_matrices(const AttentionTuning& tuning, const AttentionCall& call, const CacheShapeParams& shape) {
+    constexpr uint32_t kTilePositions = 16;
+    constexpr uint32_t kMostShared = 16384;
+    const uint32_t group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads;
+    return tuning.matrix_lanes != 0 && call.rows > 1 && call.cache.shape().dtype == DType::f16 &&
+           shape.head_dim % 128 == 0 && shape.block_tokens % kTilePositions == 0 &&
+           tuning.matrix_lanes / 32 * group * shape.head_dim * sizeof(float) <= kMostShared;
+}
+
 // One workgroup per split, kv head and row. How many positions a split has to read is known to the device alone.
 // `listed`: only the step's single rows.
-Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const AttentionCall& call, const Touched& access,
-                   bool listed) {
+Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,
+                   const AttentionCall& call, const Touched& access, bool listed) {
     const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
     const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
     const auto heads = static_cast<uint32_t>(call.op.heads);
     const Split split = split_of(tuning, call.op, call.rows, listed);
     const Scratch scratch = scratch_of(call.op, uint64_t{split.slots} * split.splits);
     CHECK(split.splits == 1 || uint64_t{split.slots} * shape.kv_heads * sizeof(uint32_t) <= kCounterBytes);
+    const bool matrices = fits_matrices(tuning, call, shape);
+    const bool cooperative = matrices && device.cooperative_matrix;
     return recorder.dispatch(
-        {.pipeline = {.kernel = "attention_decode",
-                      .constants = {cache_type(call.cache), tuning.lanes, shape.kv_heads, heads / shape.kv_heads,
-                                    shape.head_dim, shape.block_tokens, split.splits,
-                                    static_cast<uint32_t>(call.format), listed ? 1U : 0U}},
+        {.pipeline = {.kernel = !matrices     ? "attention_decode.none"
+                                : cooperative ? "attention_decode.khr"
+                                              : "attention_decode.scalar",
+                      .constants = {cache_type(call.cache), matrices ? tuning.matrix_lanes : tuning.lanes,
+                                    shape.kv_heads, heads / shape.kv_heads, shape.head_dim, shape.block_tokens,
+                                    split.splits, static_cast<uint32_t>(call.format), listed ? 1U : 0U},
+                      .subgroup = cooperative ? kPreferredWarp : 0},
          .push = DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
                               call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address,
                               call.scratch, call.scratch + scratch.parts, call.y, shape.stride, call.rows,
@@ -161,10 +176,10 @@ Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const
     const Touched access = touched(tuning, call);
     const PrefillTile tile = fit_tile(tuning, device, call);
     if (call.one_row_each || tile.rows == 0 || max_row_tiles(call.rows) == 0) {
-        return record_rows(recorder, tuning, call, access, false);
+        return record_rows(recorder, tuning, device, call, access, false);
     }
     TRY(record_tiles(recorder, tile, device, call, access));
-    return record_rows(recorder, tuning, call, access, true);
+    return record_rows(recorder, tuning, device, call, access, true);
 }
 
 }  // namespace tandem::vulkan

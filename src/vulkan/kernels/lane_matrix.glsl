@@ -39,6 +39,7 @@ uint row_of(uint lane, uint i) { return 2u * (lane % 4u) + i % 2u + (ROWS == 16u
 #define WARPS_IN_STEP false
 #define MULTIPLY_ADD(sums, weights, activations) sums = coopMatMulAddNV(weights, activations, sums)
 #define ELEMENT(matrix, i) matrix[i]
+#define FROM_LANE(value, lane) subgroupShuffle(value, lane)  // of the warp
 #else
 struct LaneMatrix {
     float at[8];
@@ -53,11 +54,19 @@ struct LaneMatrix {
 #define WARPS_IN_STEP true
 #define MULTIPLY_ADD(sums, weights, activations) multiply_add(sums, weights, activations)
 #define ELEMENT(matrix, i) matrix.at[i]
+#define FROM_LANE(value, lane) from_lane(value, lane)
 
 shared float lane_weights[WARPS * LANES * 8u];
 shared float lane_activations[WARPS * LANES * 8u];
 
-// All warps of the workgroup must come here together.
+// All warps of the workgroup must come here and to multiply_add together.
+float from_lane(float value, uint lane) {
+    barrier();
+    lane_weights[WARP * LANES + LANE] = value;
+    barrier();
+    return lane_weights[WARP * LANES + lane];
+}
+
 void multiply_add(inout LaneMatrix sums, LaneMatrix weights, LaneMatrix activations) {
     const uint first = WARP * LANES * 8u;
     barrier();

@@ -207,6 +207,27 @@ TEST(Attention, OfABatchReadsEachSequenceForItself) {
     }
 }
 
+TEST(Attention, OfOneRowByMatricesAgreesToo) {
+    const auto check = [](Case c) {
+        c.tuning.matrix_lanes = 64;
+        run_and_check(c);
+    };
+    for (int past : {0, 15, 31, 100, 300}) {
+        SCOPED_TRACE(past);
+        check(gemma({{.past = past}, {.past = 40}}));
+        check(gemma({{.past = past}, {.past = 40}}, 33));
+    }
+    Case batch = gemma({{.past = 0}, {.past = 300}, {.past = 17}, {.past = 64}}, 100);
+    batch.shape.padding = 3;
+    batch.shape.block_tokens = 16;
+    batch.tuning.groups = 60;
+    check(batch);
+    batch.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 50}};
+    check(batch);
+    check({.op = {.heads = 6, .kv_heads = 2, .head_dim = 256, .scale = 0.5F, .softcap = 1.5F},
+           .shape = {.kv_heads = 2, .head_dim = 256, .block_tokens = 32, .sequences = {{.past = 77}, {.past = 5}}}});
+}
+
 TEST(Attention, CapsScores) {
     Case c = gemma({{.past = 77}});
     c.op.softcap = 1.5F;
