@@ -232,8 +232,9 @@ TEST(KvCache, SharedOnesAreReadAndWrittenInHostMemory) {
             }
             const std::vector<float> mean = shared.feed({11}, 11, blocks);
             for (int i = 0; i < 2 * SharedCache::kHeadDim; ++i) {
-                const float own = expected_values[static_cast<size_t>(11 * 2 * SharedCache::kHeadDim + i)];
-                const float others = 12.0F * static_cast<float>(i / SharedCache::kHeadDim + 1);
+                const int own_at = 11 * 2 * SharedCache::kHeadDim + i, head = i / SharedCache::kHeadDim;
+                const float own = expected_values[static_cast<size_t>(own_at)];
+                const float others = 12.0F * static_cast<float>(head + 1);
                 ASSERT_NEAR(mean[static_cast<size_t>(i)], (11.0F * others + own) / 12.0F, 0.02F) << i;
             }
         }
