@@ -68,7 +68,7 @@ class MlirText {
   public:
     template <typename... Args>
     void line(fmt::format_string<Args...> format, Args&&... args) {
-        text_.append(static_cast<size_t>(2 * depth_), ' ');
+        text_.append(2 * static_cast<size_t>(depth_), ' ');
         fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
         text_ += '\n';
     }
