@@ -14,8 +14,8 @@ namespace tandem::npu {
 namespace {
 
 // Published floors, of a run among others and alone.
-constexpr double kBatchedDispatch_s = 40e-6;
-constexpr double kLoneDispatch_s = 120e-6;
+constexpr double kBatchedDispatchSeconds = 40e-6;
+constexpr double kLoneDispatchSeconds = 120e-6;
 
 // The counts of calls, each list of sizes called once.
 class CallCosts {
@@ -217,7 +217,7 @@ Estimate estimate(const Activity& activity, const Array& array, const EstimateOp
                                                       (static_cast<double>(array.stream_bytes_per_cycle) * clock_hz));
     made.ddr_s = ddr_seconds(activity, array);
     made.ends_s = end_seconds(activity, array, clock_hz);
-    made.dispatch_s = options.batched ? kBatchedDispatch_s : kLoneDispatch_s;
+    made.dispatch_s = options.batched ? kBatchedDispatchSeconds : kLoneDispatchSeconds;
     made.utilization =
         static_cast<double>(made.macs) / (made.seconds() * clock_hz * array.macs_per_cycle_i8 * array.compute_tiles());
     return made;

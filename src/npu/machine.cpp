@@ -36,7 +36,7 @@ bool GuardedMemory::intact(const std::byte* object) const {
     return untouched(object - kGuardBytes, object) && untouched(object + object_bytes_, object + pitch_);
 }
 
-void GuardedMemory::poison() {
+void GuardedMemory::poison() const {
     for (uint64_t i = 0; i < objects_; ++i) std::fill_n(object(i), object_bytes_, kPoison);
 }
 

@@ -25,7 +25,7 @@ class GuardedMemory {
 
     std::byte* object(uint64_t index) const { return bytes_.get() + kGuardBytes + index * pitch_; }
     bool intact(const std::byte* object) const;
-    void poison();  // as memory is before anything is written: neither zeros nor what was there last time
+    void poison() const;  // as memory is before anything is written: neither zeros nor what was there last time
 
   private:
     static constexpr uint64_t kGuardBytes = 64;
