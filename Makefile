@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test unit asan fuzz fuzz-short bench soak interop schemas clients test-clients web-test tales lint
+.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench soak interop schemas clients test-clients web-test tales lint
 .PHONY: check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
@@ -26,10 +26,14 @@ build: build/build.ninja ## Build the program: build/tandem
 run: build ## Talk to the embedded model (a story, when stdin is no terminal); make run ARGS="MODEL PROMPT"
 	@$(if $(ARGS),,[ -t 0 ] || exec < /dev/null;) build/tandem run $(ARGS)
 
-test: packages-test check-format build-all unit asan fuzz-short tales test-clients ## Everything that must pass before a change goes in
+test: packages-test check-format devices asan fuzz-short tales test-clients ## Everything that must pass before a change goes in
 
 build-all: build/build.ninja
 	cmake --build --preset release
+
+devices: packages-test build/build.ninja ## Run the tests of the release build that touch a device, and the program
+	cmake --build --preset release --target device_tests
+	$(CTEST) --test-dir build --label-exclude host
 
 unit: packages-test build-all ## Run the tests of the release build
 	$(CTEST) --test-dir build
@@ -65,7 +69,7 @@ interop: build ## Load the files we write in llama.cpp and compare the greedy te
 clients: build ## Run the npm clients of OpenAI, Ollama and Anthropic against the server (needs npm and Node 20)
 	tests/clients/run.sh
 
-test-clients: build-all
+test-clients: build
 	tests/clients/run.sh --where-possible
 
 web-test: build ## Try the page in Chromium (needs npm and Node 20); pictures land in build/web_tests

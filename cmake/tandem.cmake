@@ -10,12 +10,12 @@ function(tandem_library folder)
 endfunction()
 
 # tandem_test(NAME FOLDER library...): the test program NAME of every .cpp in tests/FOLDER, run by ctest as one test. Test code
-# itself is not optimized, and only AddressSanitizer looks at it: both take half as long to compile.
+# itself is not optimized, and only AddressSanitizer looks at it: both take half as long to compile. Fewer files together than
+# in a library: a program is often one unit then, and the last one of a build has a core for itself.
 function(tandem_test name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   add_executable(${name} ${sources})
-  # Tests of a folder use the same names, and g++ warns of unnamed fixtures outside of a file's own unit.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${name} PRIVATE -O0)
   if(TANDEM_SANITIZE)
     target_compile_options(${name} PRIVATE -fno-sanitize=undefined)

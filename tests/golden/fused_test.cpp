@@ -3,10 +3,9 @@
 #ifdef TANDEM_VULKAN
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "cpu/backend.h"
 #include "golden/model_files.h"
+#include "golden/relative_error.h"
 #include "golden/run_program.h"
 #include "models/export.h"
 #include "vulkan/backend.h"
@@ -52,18 +51,6 @@ std::vector<float> logits_of(device::Backend& device, const models::Model& model
         logits.insert(logits.end(), rows->begin(), rows->end());
     }
     return logits;
-}
-
-double relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
-    EXPECT_EQ(actual.size(), expected.size());
-    double largest = 0;
-    double difference = 0;
-    for (size_t i = 0; i < expected.size(); ++i) {
-        largest = std::max(largest, std::abs(double{expected[i]}));
-        const double error = std::abs(double{actual[i]} - double{expected[i]});
-        difference = std::max(difference, std::isnan(error) ? INFINITY : error);
-    }
-    return difference / largest;
 }
 
 // A golden model, rewritten with weights of another type.

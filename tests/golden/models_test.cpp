@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "vulkan/backend.h"
 #endif
 #include "golden/model_files.h"
+#include "golden/relative_error.h"
 #include "golden/run_program.h"
 #include "models/export.h"
 #include "models/model.h"
@@ -39,19 +39,6 @@ Expected read_expected(const std::string& name) {
                       .logits = std::vector<float>(bytes.size() / sizeof(float))};
     std::memcpy(expected.logits.data(), bytes.data(), bytes.size());
     return expected;
-}
-
-// The largest difference, as a share of the largest logit.
-double relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
-    EXPECT_EQ(actual.size(), expected.size());
-    double largest = 0;
-    double difference = 0;
-    for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
-        largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-        const double error = std::abs(static_cast<double>(actual[i]) - expected[i]);
-        difference = std::max(difference, std::isnan(error) ? INFINITY : error);
-    }
-    return difference / largest;
 }
 
 const std::string kDevices[] = {"fast", "reference",

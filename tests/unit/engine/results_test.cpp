@@ -53,11 +53,11 @@ class Results : public EngineTest {
     }
 };
 
-constexpr const char* kStory = "Once upon a time there was a fox who lived in a";
+constexpr const char* kFoxStory = "Once upon a time there was a fox who lived in a";
 
 TEST_F(Results, LogprobsBelongToTheTokens) {
     const auto engine = open({.rows = 40});
-    Request request = sampled(kStory, 6, 9);
+    Request request = sampled(kFoxStory, 6, 9);
     const Heard plain = answer(*engine, request);
     request.logprobs = 3;
     request.sampling.logit_bias = {{plain.tokens[3], 0.001F}};  // what is reported is the model's own
@@ -80,7 +80,7 @@ TEST_F(Results, LogprobsBelongToTheTokens) {
 
 TEST_F(Results, AnEchoedPromptHasLogprobsToo) {
     const auto engine = open({.sequences = 2, .rows = 7});
-    Request request = ask(kStory, 2);
+    Request request = ask(kFoxStory, 2);
     request.echo = true;
     request.logprobs = 1;
     const Heard got = answer(*engine, request);
@@ -102,7 +102,7 @@ TEST_F(Results, EmbeddingsAreOfLengthOneAndDoNotDependOnTheSteps) {
         std::vector<std::vector<float>> vectors;
         for (int rows : {256, 5}) {
             const auto engine = open({.sequences = 4, .rows = rows});
-            Request request = ask(kStory, 0);
+            Request request = ask(kFoxStory, 0);
             request.embed = pooling;
             Request other = ask("Seven plus five is twelve.", 0);
             other.embed = pooling;

@@ -27,12 +27,12 @@ TEST(Ambition, GrowsWithSuccessAndEndsWithFailure) {
 
 using Speculate = EngineTest;
 
-constexpr const char* kStory = "The cat sat on the mat. The cat sat on the mat. The cat sat on";
+constexpr const char* kRepetitiveStory = "The cat sat on the mat. The cat sat on the mat. The cat sat on";
 
 TEST_F(Speculate, GuessesChangeNothingInTheText) {
-    Request greedy = ask(kStory, 40);
-    Request random = sampled(kStory, 40, 3);
-    Request penalized = sampled(kStory, 40, 4);
+    Request greedy = ask(kRepetitiveStory, 40);
+    Request random = sampled(kRepetitiveStory, 40, 3);
+    Request penalized = sampled(kRepetitiveStory, 40, 4);
     penalized.sampling.frequency_penalty = 0.4F;
     const auto plain = open();
     const auto guessing = open({.looks_up = true});
@@ -52,7 +52,7 @@ TEST_F(Speculate, GuessesChangeNothingInTheText) {
 }
 
 TEST_F(Speculate, ManyGuessTogether) {
-    const std::vector<std::string> prompts = {kStory, "A fox", "One two three one two three one two",
+    const std::vector<std::string> prompts = {kRepetitiveStory, "A fox", "One two three one two three one two",
                                               "Once upon a time"};
     const auto engine = open({.rows = 24, .looks_up = true});
     const auto guided = open({.rows = 24, .cache_tokens = 256, .block_tokens = 8, .draft_model = &bundle().model});
@@ -78,8 +78,8 @@ TEST_F(Speculate, SampledTokensHaveTheirDistribution) {
     std::map<TokenId, int> expected;
     std::map<TokenId, int> counts;
     for (uint64_t seed = 0; seed < 40; ++seed) {
-        ++expected[answer(*plain, sampled(kStory, 4, seed)).tokens[2]];
-        ++counts[answer(*guessing, sampled(kStory, 4, seed)).tokens[2]];
+        ++expected[answer(*plain, sampled(kRepetitiveStory, 4, seed)).tokens[2]];
+        ++counts[answer(*guessing, sampled(kRepetitiveStory, 4, seed)).tokens[2]];
     }
     EXPECT_EQ(counts, expected);
     EXPECT_GT(expected.size(), 2U);

@@ -52,6 +52,10 @@ class Bytes {
     std::vector<std::byte> data;
 };
 
+inline bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
 // A folder that is removed with all it holds at the end of a test.
 class TempFolder {
   public:

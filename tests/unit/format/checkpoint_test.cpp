@@ -29,11 +29,7 @@ std::string error_of(const std::filesystem::path& path) {
     return opened ? "opened" : opened.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
-#define EXPECT_ERROR(path, part) EXPECT_PRED2(contains, error_of(path), part)
+#define EXPECT_OPEN_ERROR(path, part) EXPECT_PRED2(contains, error_of(path), part)
 
 TEST(Checkpoint, OpensAGgufFile) {
     const TempFolder folder;
@@ -104,24 +100,24 @@ TEST(Checkpoint, OpensADirectoryOfShards) {
 
 TEST(Checkpoint, SaysWhatIsWrongWithAPath) {
     const TempFolder folder;
-    EXPECT_ERROR(folder.path / "nothing", "nothing: no such file or directory: give a .gguf file");
-    EXPECT_ERROR(folder.path, "a directory without config.json");
-    EXPECT_ERROR(folder.write("notes.txt", "just text"), "notes.txt: not a GGUF file");
-    EXPECT_ERROR(folder.write("empty.gguf", ""), "empty.gguf: not a GGUF file: it is empty");
-    EXPECT_ERROR(folder.write("model.safetensors", safetensors({"a"})), "give the directory that holds it");
-    EXPECT_ERROR("/dev/null", "/dev/null: is not a regular file");
+    EXPECT_OPEN_ERROR(folder.path / "nothing", "nothing: no such file or directory: give a .gguf file");
+    EXPECT_OPEN_ERROR(folder.path, "a directory without config.json");
+    EXPECT_OPEN_ERROR(folder.write("notes.txt", "just text"), "notes.txt: not a GGUF file");
+    EXPECT_OPEN_ERROR(folder.write("empty.gguf", ""), "empty.gguf: not a GGUF file: it is empty");
+    EXPECT_OPEN_ERROR(folder.write("model.safetensors", safetensors({"a"})), "give the directory that holds it");
+    EXPECT_OPEN_ERROR("/dev/null", "/dev/null: is not a regular file");
     ASSERT_EQ(::mkfifo((folder.path / "pipe").c_str(), 0600), 0);
-    EXPECT_ERROR(folder.path / "pipe", "pipe: is not a regular file");
+    EXPECT_OPEN_ERROR(folder.path / "pipe", "pipe: is not a regular file");
 }
 
 TEST(Checkpoint, SaysWhatIsWrongWithADirectory) {
     const TempFolder folder;
     folder.write("config.json", "{");
-    EXPECT_ERROR(folder.path, "config.json: not valid JSON: parse error at line 1");
+    EXPECT_OPEN_ERROR(folder.path, "config.json: not valid JSON: parse error at line 1");
     folder.write("config.json", "[]");
-    EXPECT_ERROR(folder.path, "config.json: a JSON object was expected");
+    EXPECT_OPEN_ERROR(folder.path, "config.json: a JSON object was expected");
     folder.write("config.json", "{}");
-    EXPECT_ERROR(folder.path, "has neither model.safetensors nor model.safetensors.index.json");
+    EXPECT_OPEN_ERROR(folder.path, "has neither model.safetensors nor model.safetensors.index.json");
 }
 
 TEST(Checkpoint, RefusesABadIndex) {

@@ -14,20 +14,16 @@ Bytes file(std::string_view header, size_t data_bytes) {
     return bytes;
 }
 
-std::string error_of(const Bytes& bytes) {
+std::string header_error_of(const Bytes& bytes) {
     const auto parsed = SafetensorsFile::parse(bytes.data, "bad.safetensors");
     return parsed ? "parsed" : parsed.error().message;
 }
 
-std::string error_of(std::string_view header, size_t data_bytes) {
-    return error_of(file(header, data_bytes));
+std::string header_error_of(std::string_view header, size_t data_bytes) {
+    return header_error_of(file(header, data_bytes));
 }
 
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
-#define EXPECT_ERROR(header, data_bytes, part) EXPECT_PRED2(contains, error_of(header, data_bytes), part)
+#define EXPECT_HEADER_ERROR(header, data_bytes, part) EXPECT_PRED2(contains, header_error_of(header, data_bytes), part)
 
 TEST(Safetensors, ReadsTensorsAndMetadata) {
     const Bytes bytes = file(
@@ -55,76 +51,81 @@ TEST(Safetensors, ReadsTensorsAndMetadata) {
 }
 
 TEST(Safetensors, AnEmptyFileOfTensorsIsFine) {
-    EXPECT_EQ(error_of("{}", 0), "parsed");
+    EXPECT_EQ(header_error_of("{}", 0), "parsed");
 }
 
 TEST(Safetensors, HeadersThatAreNone) {
-    EXPECT_PRED2(contains, error_of(Bytes()), "bad.safetensors: not a safetensors file: it is empty");
-    EXPECT_PRED2(contains, error_of(Bytes().text("abc")), "not a safetensors file");
-    EXPECT_PRED2(contains, error_of(Bytes().text("version https://git-lfs.github.com/spec/v1")), "Git LFS pointer");
-    EXPECT_PRED2(contains, error_of(Bytes().put(UINT64_MAX).text("{}")), "a header of 18446744073709551615 bytes");
-    EXPECT_PRED2(contains, error_of(Bytes().put(uint64_t{3}).text("{}")), "a header of 3 bytes in a file of 10");
-    EXPECT_ERROR("", 0, "not valid JSON at its byte");
-    EXPECT_ERROR("{", 0, "not valid JSON");
-    EXPECT_ERROR("{}x", 0, "not valid JSON at its byte 3");
-    EXPECT_ERROR("{\"\xff\":1}", 0, "not valid JSON");
-    EXPECT_ERROR("[]", 0, "an array in a wrong place");
-    EXPECT_ERROR("7", 0, "a number in a wrong place");
-    EXPECT_ERROR(R"({"a":null})", 0, "null in a wrong place of the header, near tensor 'a'");
-    EXPECT_ERROR(R"({"__metadata__":{"a":1}})", 0, "a number in a wrong place");
-    EXPECT_ERROR(R"({"__metadata__":{"a":{}}})", 0, "an object in a wrong place");
+    EXPECT_PRED2(contains, header_error_of(Bytes()), "bad.safetensors: not a safetensors file: it is empty");
+    EXPECT_PRED2(contains, header_error_of(Bytes().text("abc")), "not a safetensors file");
+    EXPECT_PRED2(contains, header_error_of(Bytes().text("version https://git-lfs.github.com/spec/v1")),
+                 "Git LFS pointer");
+    EXPECT_PRED2(contains, header_error_of(Bytes().put(UINT64_MAX).text("{}")),
+                 "a header of 18446744073709551615 bytes");
+    EXPECT_PRED2(contains, header_error_of(Bytes().put(uint64_t{3}).text("{}")), "a header of 3 bytes in a file of 10");
+    EXPECT_HEADER_ERROR("", 0, "not valid JSON at its byte");
+    EXPECT_HEADER_ERROR("{", 0, "not valid JSON");
+    EXPECT_HEADER_ERROR("{}x", 0, "not valid JSON at its byte 3");
+    EXPECT_HEADER_ERROR("{\"\xff\":1}", 0, "not valid JSON");
+    EXPECT_HEADER_ERROR("[]", 0, "an array in a wrong place");
+    EXPECT_HEADER_ERROR("7", 0, "a number in a wrong place");
+    EXPECT_HEADER_ERROR(R"({"a":null})", 0, "null in a wrong place of the header, near tensor 'a'");
+    EXPECT_HEADER_ERROR(R"({"__metadata__":{"a":1}})", 0, "a number in a wrong place");
+    EXPECT_HEADER_ERROR(R"({"__metadata__":{"a":{}}})", 0, "an object in a wrong place");
 }
 
 TEST(Safetensors, NestingBombsEndAtOnce) {
-    EXPECT_ERROR(std::string(1000000, '['), 0, "an array in a wrong place");
+    EXPECT_HEADER_ERROR(std::string(1000000, '['), 0, "an array in a wrong place");
     std::string objects;
     for (int i = 0; i < 100000; ++i) objects += R"({"a":)";
-    EXPECT_ERROR(objects, 0, "unknown field 'a'");
+    EXPECT_HEADER_ERROR(objects, 0, "unknown field 'a'");
     std::string arrays = R"({"a":{"shape":)" + std::string(1000000, '[');
-    EXPECT_ERROR(arrays, 0, "an array in a wrong place");
+    EXPECT_HEADER_ERROR(arrays, 0, "an array in a wrong place");
 }
 
 TEST(Safetensors, FieldsOfATensor) {
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[1]}})", 4, "tensor 'a' lacks");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","dtype":"F32"}})", 4, "tensor 'a' has dtype twice");
-    EXPECT_ERROR(R"({"a":{"shape":[1],"shape":[1]}})", 4, "tensor 'a' has shape twice");
-    EXPECT_ERROR(R"({"a":{"more":1}})", 4, "tensor 'a' has an unknown field 'more'");
-    EXPECT_ERROR(R"({"a":{"dtype":7}})", 4, "a number in a wrong place");
-    EXPECT_ERROR(R"({"a":{"shape":[-1]}})", 4, "a negative number");
-    EXPECT_ERROR(R"({"a":{"shape":[1.5]}})", 4, "a fraction");
-    EXPECT_ERROR(R"({"a":{"shape":["1"]}})", 4, "a string in a wrong place");
-    EXPECT_ERROR(R"({"a":{"shape":[1,1,1,1,1,1,1,1,1]}})", 4, "more than 8 numbers");
-    EXPECT_ERROR(R"({"a":{"shape":[18446744073709551615]}})", 4, "has 18446744073709551615 in shape");
-    EXPECT_ERROR(R"({"a":{"shape":[99999999999999999999]}})", 4, "a fraction");
-    EXPECT_ERROR(R"({"a":{"data_offsets":[1]}})", 4, "data_offsets must be [begin, end]");
-    EXPECT_ERROR(R"({"a":{"data_offsets":[1,2,3]}})", 4, "more than 2 numbers");
-    EXPECT_ERROR(R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", 4,
-                 "tensor 'a' has dtype 'F8_E4M3', only F32, F16, BF16 and I32 are supported");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[1]}})", 4, "tensor 'a' lacks");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","dtype":"F32"}})", 4, "tensor 'a' has dtype twice");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":[1],"shape":[1]}})", 4, "tensor 'a' has shape twice");
+    EXPECT_HEADER_ERROR(R"({"a":{"more":1}})", 4, "tensor 'a' has an unknown field 'more'");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":7}})", 4, "a number in a wrong place");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":[-1]}})", 4, "a negative number");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":[1.5]}})", 4, "a fraction");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":["1"]}})", 4, "a string in a wrong place");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":[1,1,1,1,1,1,1,1,1]}})", 4, "more than 8 numbers");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":[18446744073709551615]}})", 4, "has 18446744073709551615 in shape");
+    EXPECT_HEADER_ERROR(R"({"a":{"shape":[99999999999999999999]}})", 4, "a fraction");
+    EXPECT_HEADER_ERROR(R"({"a":{"data_offsets":[1]}})", 4, "data_offsets must be [begin, end]");
+    EXPECT_HEADER_ERROR(R"({"a":{"data_offsets":[1,2,3]}})", 4, "more than 2 numbers");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", 4,
+                        "tensor 'a' has dtype 'F8_E4M3', only F32, F16, BF16 and I32 are supported");
 }
 
 TEST(Safetensors, Offsets) {
-    EXPECT_EQ(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "parsed");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7,
-                 "tensor 'a' ends at byte 8 of the data but there are 7: the download is incomplete");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 8, "[0, 4] but its shape takes 8 bytes");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8, "[8, 0] but its shape");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9, "1 bytes after the last tensor");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}})", 9, "begins at byte 1 of the data, 0 was");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
-                 "more elements than 63 bits");
-    EXPECT_ERROR(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0,
-                 "more bytes than 63 bits");
+    EXPECT_EQ(header_error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "parsed");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7,
+                        "tensor 'a' ends at byte 8 of the data but there are 7: the download is incomplete");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 8,
+                        "[0, 4] but its shape takes 8 bytes");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8, "[8, 0] but its shape");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 9,
+                        "1 bytes after the last tensor");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}})", 9,
+                        "begins at byte 1 of the data, 0 was");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
+                        "more elements than 63 bits");
+    EXPECT_HEADER_ERROR(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0,
+                        "more bytes than 63 bits");
 }
 
 TEST(Safetensors, TensorsThatCollide) {
-    EXPECT_ERROR(
+    EXPECT_HEADER_ERROR(
         R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
         12, "tensor 'b' begins at byte 4 of the data, 8 was expected");
-    EXPECT_ERROR(
+    EXPECT_HEADER_ERROR(
         R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
         8, "tensor 'a' occurs twice");
-    EXPECT_ERROR(R"({"__metadata__":{"k":"1","k":"2"}})", 0, "metadata key 'k' occurs twice");
-    EXPECT_ERROR(R"({"__metadata__":{},"__metadata__":{}})", 0, "__metadata__ occurs twice");
+    EXPECT_HEADER_ERROR(R"({"__metadata__":{"k":"1","k":"2"}})", 0, "metadata key 'k' occurs twice");
+    EXPECT_HEADER_ERROR(R"({"__metadata__":{},"__metadata__":{}})", 0, "__metadata__ occurs twice");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ std::string read_in_pieces(const AnswerReaderOptions& options, std::string_view 
 
 // The same for every length of the pieces.
 std::string read(const AnswerReaderOptions& options, std::string_view text) {
-    const std::string whole = read_in_pieces(options, text, [&] { return text.size(); });
+    std::string whole = read_in_pieces(options, text, [&] { return text.size(); });
     for (size_t step = 1; step < std::min<size_t>(text.size(), 30); ++step) {
         EXPECT_EQ(read_in_pieces(options, text, [&] { return step; }), whole) << "in pieces of " << step;
     }

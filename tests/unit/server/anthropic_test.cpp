@@ -11,19 +11,20 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Reply<Ask> parse(const char* body) {
+Reply<Ask> parse_messages(const char* body) {
     return kAnthropicMessages.parse(Json::parse(body));
 }
 
-std::string refusal(const char* body) {
-    const Reply<Ask> ask = parse(body);
+std::string messages_refusal(const char* body) {
+    const Reply<Ask> ask = parse_messages(body);
     return ask ? "" : ask.error().message;
 }
 
-const AnswerHead kHead{.id = "x", .created_s = 1, .model = "tales", .prompt_tokens = 11};
+const AnswerHead kAnthropicHead{.id = "x", .created_s = 1, .model = "tales", .prompt_tokens = 11};
 
 TEST(Anthropic, ReadsEverything) {
-    const auto ask = parse(R"({"model": "tales", "max_tokens": 50, "system": [{"type": "text", "text": "Be brief."}],
+    const auto ask =
+        parse_messages(R"({"model": "tales", "max_tokens": 50, "system": [{"type": "text", "text": "Be brief."}],
         "messages": [{"role": "user", "content": "add"},
             {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": ""},
                 {"type": "text", "text": "So."}, {"type": "tool_use", "id": "t1", "name": "add", "input": {"b": 1}}]},
@@ -60,7 +61,7 @@ TEST(Anthropic, ReadsEverything) {
 }
 
 TEST(Anthropic, GoesOnFromTheBeginningOfAnAnswer) {
-    const auto ask = parse(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "a"},
+    const auto ask = parse_messages(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "a"},
         {"role": "user", "content": "b"}, {"role": "assistant", "content": "{"}]})");
     ASSERT_TRUE(ask);
     EXPECT_TRUE(ask->continues_last);
@@ -69,23 +70,26 @@ TEST(Anthropic, GoesOnFromTheBeginningOfAnAnswer) {
 }
 
 TEST(Anthropic, RefusesWhatItCannotDo) {
-    EXPECT_THAT(refusal(R"({"model": "m", "messages": [{"role": "user", "content": "x"}]})"), HasSubstr("max_tokens"));
-    EXPECT_THAT(refusal(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}]})"), HasSubstr("model"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 1, "messages": []})"), HasSubstr("messages"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 0, "messages": [{"role": "user", "content": "x"}]})"),
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "messages": [{"role": "user", "content": "x"}]})"),
                 HasSubstr("max_tokens"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "system", "content": "x"}]})"),
-                HasSubstr("`system`"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [
+    EXPECT_THAT(messages_refusal(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}]})"),
+                HasSubstr("model"));
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "max_tokens": 1, "messages": []})"), HasSubstr("messages"));
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "max_tokens": 0, "messages": [{"role": "user", "content": "x"}]})"),
+                HasSubstr("max_tokens"));
+    EXPECT_THAT(
+        messages_refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "system", "content": "x"}]})"),
+        HasSubstr("`system`"));
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [
                     {"type": "image", "source": {"type": "url", "url": "http://localhost"}}]}]})"),
                 HasSubstr("'image'"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [
                     {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image"}]}]}]})"),
                 HasSubstr("'image'"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
                             "tools": [{"type": "bash_20250124", "name": "bash"}]})"),
                 HasSubstr("bash_20250124"));
-    EXPECT_THAT(refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
+    EXPECT_THAT(messages_refusal(R"({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
                             "mcp_servers": [{"url": "http://x"}]})"),
                 HasSubstr("mcp_servers"));
     EXPECT_TRUE(
@@ -107,7 +111,7 @@ TEST(Anthropic, HasErrorsOfItsOwnShape) {
 }
 
 TEST(Anthropic, StreamsBlocks) {
-    const auto writer = kAnthropicMessages.writer({}, kHead);
+    const auto writer = kAnthropicMessages.writer({}, kAnthropicHead);
     const auto events = events_of(stream_of(
         *writer, {text_delta("", "h"), text_delta("", "m"), text_delta("Hi"), call_delta(0, "c0", "add", "{\"a\":"),
                   call_delta(0, "", "", "1}"), call_delta(1, "c1", "get", "{}"), end_delta(EndReason::tool_calls)}));
@@ -137,7 +141,7 @@ TEST(Anthropic, StreamsBlocks) {
 TEST(Anthropic, WritesWholeMessages) {
     Delta last = end_delta(EndReason::stop);
     last.end->stop_sequence = "END";
-    const Json message = Json::parse(whole_of(*kAnthropicMessages.writer({}, kHead),
+    const Json message = Json::parse(whole_of(*kAnthropicMessages.writer({}, kAnthropicHead),
                                               {text_delta("Hi", "hm"), call_delta(0, "c", "add", "{\"a\":1}"), last}));
     EXPECT_EQ(message["content"].dump(), R"([{"type":"thinking","thinking":"hm","signature":""},)"
                                          R"({"type":"text","text":"Hi"},)"
@@ -145,8 +149,8 @@ TEST(Anthropic, WritesWholeMessages) {
     EXPECT_EQ(message["stop_reason"], "stop_sequence");
     EXPECT_EQ(message["stop_sequence"], "END");
     EXPECT_EQ(message["role"], "assistant");
-    const Json cut =
-        Json::parse(whole_of(*kAnthropicMessages.writer({}, kHead), {text_delta("x"), end_delta(EndReason::length)}));
+    const Json cut = Json::parse(
+        whole_of(*kAnthropicMessages.writer({}, kAnthropicHead), {text_delta("x"), end_delta(EndReason::length)}));
     EXPECT_EQ(cut["stop_reason"], "max_tokens");
 }
 

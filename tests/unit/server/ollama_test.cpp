@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Reply<Ask> chat(const char* body) {
+Reply<Ask> ollama_chat(const char* body) {
     return kOllamaChat.parse(Json::parse(body));
 }
 
@@ -21,7 +21,7 @@ std::string refusal(const Reply<Ask>& reply) {
     return reply ? "" : reply.error().message;
 }
 
-const AnswerHead kHead{
+const AnswerHead kOllamaHead{
     .id = "x", .created_s = 1'700'000'000, .model = "tales", .prompt_tokens = 11, .load_seconds = 0.25};
 
 std::vector<Json> lines_of(const std::string& text) {
@@ -32,7 +32,7 @@ std::vector<Json> lines_of(const std::string& text) {
 }
 
 TEST(OllamaChat, ReadsEverything) {
-    const auto ask = chat(R"({"model": "tales:latest", "messages": [
+    const auto ask = ollama_chat(R"({"model": "tales:latest", "messages": [
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "", "thinking": "hm",
          "tool_calls": [{"function": {"name": "add", "arguments": {"b": 1, "a": 2}}}]},
@@ -63,37 +63,39 @@ TEST(OllamaChat, ReadsEverything) {
 }
 
 TEST(OllamaChat, HasTheDefaultsOfOllama) {
-    const auto ask = chat(R"({"model": "m", "messages": [{"role": "user", "content": "x"}],
+    const auto ask = ollama_chat(R"({"model": "m", "messages": [{"role": "user", "content": "x"}],
                               "options": {"num_predict": -1}})");
     ASSERT_TRUE(ask);
     EXPECT_TRUE(ask->stream);
     EXPECT_EQ(ask->sampling.temperature, 0.8F);
     EXPECT_EQ(ask->max_tokens, 0);
     EXPECT_FALSE(only_loads(*ask));
-    EXPECT_TRUE(only_loads(*chat(R"({"model": "m"})")));
+    EXPECT_TRUE(only_loads(*ollama_chat(R"({"model": "m"})")));
     EXPECT_TRUE(only_loads(*kOllamaGenerate.parse(Json::parse(R"({"model": "m", "keep_alive": 0})"))));
 }
 
 TEST(OllamaChat, RefusesWhatItCannotDo) {
-    EXPECT_THAT(refusal(chat("[]")), HasSubstr("object"));
-    EXPECT_THAT(refusal(chat("{}")), HasSubstr("model"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "messages": 5})")), HasSubstr("messages"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "messages": [{"role": "king", "content": ""}]})")), HasSubstr("king"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "messages": [{"role": "user", "content": "", "images": ["x"]}]})")),
-                HasSubstr("images"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "tools": [{"type": "search"}]})")), HasSubstr("search"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "options": {"temperature": "hot"}})")),
+    EXPECT_THAT(refusal(ollama_chat("[]")), HasSubstr("object"));
+    EXPECT_THAT(refusal(ollama_chat("{}")), HasSubstr("model"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "messages": 5})")), HasSubstr("messages"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "messages": [{"role": "king", "content": ""}]})")),
+                HasSubstr("king"));
+    EXPECT_THAT(
+        refusal(ollama_chat(R"({"model": "m", "messages": [{"role": "user", "content": "", "images": ["x"]}]})")),
+        HasSubstr("images"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "tools": [{"type": "search"}]})")), HasSubstr("search"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "options": {"temperature": "hot"}})")),
                 HasSubstr("options.temperature"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "options": {"mirostat": 2}})")), HasSubstr("mirostat"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "keep_alive": "soon"})")), HasSubstr("keep_alive"));
-    EXPECT_THAT(refusal(chat(R"({"model": "m", "format": "xml"})")), HasSubstr("format"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "options": {"mirostat": 2}})")), HasSubstr("mirostat"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "keep_alive": "soon"})")), HasSubstr("keep_alive"));
+    EXPECT_THAT(refusal(ollama_chat(R"({"model": "m", "format": "xml"})")), HasSubstr("format"));
     EXPECT_THAT(refusal(kOllamaGenerate.parse(Json::parse(R"({"model": "m", "prompt": "x", "suffix": "y"})"))),
                 HasSubstr("suffix"));
     EXPECT_EQ(kOllamaChat.error({.message = "no \"x\""}), "{\"error\":\"no \\\"x\\\"\"}\n");
 }
 
 TEST(OllamaChat, StreamsLinesOfJson) {
-    const auto writer = kOllamaChat.writer({}, kHead);
+    const auto writer = kOllamaChat.writer({}, kOllamaHead);
     EXPECT_EQ(writer->stream_type(), "application/x-ndjson");
     std::string text = writer->begin();
     text += writer->write(text_delta("", "hm"));
@@ -137,7 +139,7 @@ TEST(OllamaGenerate, AppliesTheTemplateUnlessItIsRaw) {
     last.logprobs = {{.chosen = {.text = "H", .bytes = "H", .logprob = -0.5F},
                       .top = {{.text = "J", .bytes = "J", .logprob = -1.0F}}}};
     whole.add(last);
-    const Json json = Json::parse(kOllamaGenerate.writer({}, kHead)->whole(whole.choices()));
+    const Json json = Json::parse(kOllamaGenerate.writer({}, kOllamaHead)->whole(whole.choices()));
     EXPECT_EQ(json["response"], "Hi");
     EXPECT_EQ(json["thinking"], "hm");
     EXPECT_EQ(json["done_reason"], "length");
@@ -156,7 +158,7 @@ TEST(OllamaEmbed, TakesOneTextOrSeveral) {
     EXPECT_FALSE(two->truncates);
     EXPECT_FALSE(kOllamaEmbed.parse(Json::parse(R"({"model": "m", "input": [5]})")));
     const std::string text =
-        kOllamaEmbed.embeddings(*one, kHead, {.vectors = {{0.5F, 1.0F}}, .prompt_tokens = 3, .total_seconds = 1});
+        kOllamaEmbed.embeddings(*one, kOllamaHead, {.vectors = {{0.5F, 1.0F}}, .prompt_tokens = 3, .total_seconds = 1});
     EXPECT_EQ(text,
               "{\"model\":\"tales\",\"embeddings\":[[0.5,1.0]],\"total_duration\":1000000000,"
               "\"load_duration\":250000000,\"prompt_eval_count\":3}\n");

@@ -8,7 +8,7 @@
 namespace tandem::server {
 namespace {
 
-Json chat(const char* fields = "{}") {
+Json chat_body(const char* fields = "{}") {
     Json body = {{"messages", {{{"role", "user"}, {"content", "hi"}}}}};
     body.update(Json::parse(fields));
     return body;
@@ -39,7 +39,7 @@ Delta ending(EndReason reason, int tokens) {
 }
 
 TEST(OpenAiChat, ReadsEveryField) {
-    const Reply<Ask> ask = parse_openai_chat(chat(R"({
+    const Reply<Ask> ask = parse_openai_chat(chat_body(R"({
         "model": "m", "temperature": 0.5, "top_p": 0.9, "top_k": -1, "seed": -1, "n": 2, "stop": "end",
         "max_completion_tokens": 7, "logprobs": true, "top_logprobs": 3, "logit_bias": {"5": -100}, "stream": true,
         "stream_options": {"include_usage": true}, "tool_choice": "none", "reasoning_effort": "low",
@@ -78,15 +78,15 @@ TEST(OpenAiChat, MakesMessagesThatTemplatesTake) {
 TEST(OpenAiChat, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(wrong_field(Json::parse("{}")), "messages");
     EXPECT_EQ(wrong_field(Json::parse(R"({"messages": [{"role": "user", "content": 1}]})")), "messages[0].content");
-    EXPECT_EQ(wrong_field(chat(R"({"temperature": "1"})")), "temperature");
-    EXPECT_EQ(wrong_field(chat(R"({"max_tokens": 0})")), "max_tokens");
-    EXPECT_EQ(wrong_field(chat(R"({"n": 1e99})")), "n");
-    EXPECT_EQ(wrong_field(chat(R"({"top_logprobs": 2})")), "top_logprobs");
-    EXPECT_EQ(wrong_field(chat(R"({"tools": [{"type": "retrieval"}]})")), "tools[0].type");
-    EXPECT_EQ(wrong_field(chat(R"({"tool_choice": 1})")), "tool_choice");
-    EXPECT_EQ(wrong_field(chat(R"({"response_format": {"type": "xml"}})")), "response_format.type");
-    EXPECT_EQ(wrong_field(chat(R"({"response_format": {"type": "json_schema"}})")), "response_format.json_schema");
-    EXPECT_EQ(wrong_field(chat(R"({"logit_bias": {"x": 1}})")), "logit_bias");
+    EXPECT_EQ(wrong_field(chat_body(R"({"temperature": "1"})")), "temperature");
+    EXPECT_EQ(wrong_field(chat_body(R"({"max_tokens": 0})")), "max_tokens");
+    EXPECT_EQ(wrong_field(chat_body(R"({"n": 1e99})")), "n");
+    EXPECT_EQ(wrong_field(chat_body(R"({"top_logprobs": 2})")), "top_logprobs");
+    EXPECT_EQ(wrong_field(chat_body(R"({"tools": [{"type": "retrieval"}]})")), "tools[0].type");
+    EXPECT_EQ(wrong_field(chat_body(R"({"tool_choice": 1})")), "tool_choice");
+    EXPECT_EQ(wrong_field(chat_body(R"({"response_format": {"type": "xml"}})")), "response_format.type");
+    EXPECT_EQ(wrong_field(chat_body(R"({"response_format": {"type": "json_schema"}})")), "response_format.json_schema");
+    EXPECT_EQ(wrong_field(chat_body(R"({"logit_bias": {"x": 1}})")), "logit_bias");
     EXPECT_EQ(wrong_field(Json::parse(
                   R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]})")),
               "messages[0].content[0]");

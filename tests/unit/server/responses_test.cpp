@@ -11,19 +11,19 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Reply<Ask> parse(const char* body) {
+Reply<Ask> parse_responses(const char* body) {
     return kResponses.parse(Json::parse(body));
 }
 
-std::string refusal(const char* body) {
-    const Reply<Ask> ask = parse(body);
+std::string responses_refusal(const char* body) {
+    const Reply<Ask> ask = parse_responses(body);
     return ask ? "" : ask.error().message;
 }
 
-const AnswerHead kHead{.id = "x", .created_s = 7, .model = "tales", .prompt_tokens = 11};
+const AnswerHead kResponsesHead{.id = "x", .created_s = 7, .model = "tales", .prompt_tokens = 11};
 
 TEST(Responses, ReadsEverything) {
-    const auto ask = parse(R"({"model": "tales", "instructions": "Be brief.", "input": [
+    const auto ask = parse_responses(R"({"model": "tales", "instructions": "Be brief.", "input": [
             {"role": "developer", "content": "In verse."},
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "add"}]},
             {"type": "reasoning", "id": "rs", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
@@ -52,29 +52,30 @@ TEST(Responses, ReadsEverything) {
     EXPECT_EQ(ask->logprobs, 2);
     EXPECT_TRUE(ask->stream);
     EXPECT_TRUE(check(*ask));
-    EXPECT_EQ(parse(R"({"input": "hi"})")->messages.dump(), R"([{"role":"user","content":"hi"}])");
+    EXPECT_EQ(parse_responses(R"({"input": "hi"})")->messages.dump(), R"([{"role":"user","content":"hi"}])");
 }
 
 TEST(Responses, RefusesWhatItCannotDo) {
-    EXPECT_THAT(refusal("{}"), HasSubstr("input"));
-    EXPECT_THAT(refusal(R"({"input": []})"), HasSubstr("input"));
-    EXPECT_THAT(refusal(R"({"input": "x", "previous_response_id": "resp_1"})"), HasSubstr("stores nothing"));
-    EXPECT_THAT(refusal(R"({"input": "x", "background": true})"), HasSubstr("background"));
-    EXPECT_THAT(refusal(R"({"input": [{"type": "item_reference", "id": "x"}]})"), HasSubstr("stores nothing"));
-    EXPECT_THAT(
-        refusal(R"({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "http://x"}]}]})"),
-        HasSubstr("input_image"));
-    EXPECT_THAT(refusal(R"({"input": "x", "tools": [{"type": "web_search"}]})"), HasSubstr("web_search"));
-    EXPECT_THAT(refusal(R"({"input": "x", "tool_choice": {"type": "mcp"}})"), HasSubstr("tool_choice"));
-    EXPECT_THAT(refusal(R"({"input": "x", "text": {"format": {"type": "xml"}}})"), HasSubstr("xml"));
-    EXPECT_THAT(refusal(R"({"input": "x", "max_output_tokens": 0})"), HasSubstr("max_output_tokens"));
+    EXPECT_THAT(responses_refusal("{}"), HasSubstr("input"));
+    EXPECT_THAT(responses_refusal(R"({"input": []})"), HasSubstr("input"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "previous_response_id": "resp_1"})"), HasSubstr("stores nothing"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "background": true})"), HasSubstr("background"));
+    EXPECT_THAT(responses_refusal(R"({"input": [{"type": "item_reference", "id": "x"}]})"),
+                HasSubstr("stores nothing"));
+    EXPECT_THAT(responses_refusal(
+                    R"({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "http://x"}]}]})"),
+                HasSubstr("input_image"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "tools": [{"type": "web_search"}]})"), HasSubstr("web_search"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "tool_choice": {"type": "mcp"}})"), HasSubstr("tool_choice"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "text": {"format": {"type": "xml"}}})"), HasSubstr("xml"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "max_output_tokens": 0})"), HasSubstr("max_output_tokens"));
     EXPECT_THAT(kResponses.error({.message = "bad", .param = "input"}), HasSubstr(R"("param":"input")"));
 }
 
 TEST(Responses, StreamsItems) {
     Ask ask;
     ask.tools = Json::parse(R"([{"type": "function", "function": {"name": "add"}}])");
-    const auto writer = kResponses.writer(ask, kHead);
+    const auto writer = kResponses.writer(ask, kResponsesHead);
     Delta first = text_delta("H");
     first.logprobs = {{.chosen = {.text = "H", .bytes = "H", .logprob = -0.5F}, .top = {}}};
     const auto events =
@@ -114,18 +115,18 @@ TEST(Responses, StreamsItems) {
 
 TEST(Responses, SaysWhenAnAnswerIsCutOrBreaks) {
     const auto cut =
-        events_of(stream_of(*kResponses.writer({}, kHead), {text_delta("x"), end_delta(EndReason::length)}));
+        events_of(stream_of(*kResponses.writer({}, kResponsesHead), {text_delta("x"), end_delta(EndReason::length)}));
     EXPECT_EQ(cut.back()["type"], "response.incomplete");
     EXPECT_EQ(cut.back()["response"]["incomplete_details"]["reason"], "max_output_tokens");
     EXPECT_EQ(cut.back()["response"]["output"][0]["status"], "incomplete");
-    const auto broken = events_of(kResponses.writer({}, kHead)->fail({.status = 500, .message = "broke"}));
+    const auto broken = events_of(kResponses.writer({}, kResponsesHead)->fail({.status = 500, .message = "broke"}));
     EXPECT_EQ(broken.back()["type"], "response.failed");
     EXPECT_EQ(broken.back()["response"]["error"]["message"], "broke");
 }
 
 TEST(Responses, WritesWholeResponses) {
     const Json response = Json::parse(
-        whole_of(*kResponses.writer({}, kHead),
+        whole_of(*kResponses.writer({}, kResponsesHead),
                  {text_delta("Hi", "hm"), call_delta(0, "c", "add", "{\"a\": 1}"), end_delta(EndReason::stop)}));
     EXPECT_EQ(response["object"], "response");
     EXPECT_EQ(response["status"], "completed");

@@ -1,9 +1,6 @@
 // GBNF grammars against what they mean: texts that match and do not, and a naive matcher for random grammars.
 #include <gtest/gtest.h>
 
-#include <map>
-#include <set>
-
 #include "grammar_tools.h"
 
 namespace tandem::text {
@@ -154,21 +151,25 @@ class RandomGrammar {
 
     // Every rule, every start: where it may end. Repeated until nothing is added, so recursion needs no care.
     bool matches(const std::string& text) const {
-        Ends ends(rules_.size(), std::vector<std::set<size_t>>(text.size() + 1));
+        Ends ends(rules_.size(), std::vector<Places>(text.size() + 1));
         for (bool changed = true; changed;) {
             changed = false;
             for (size_t rule = 0; rule < rules_.size(); ++rule) {
                 for (size_t at = 0; at <= text.size(); ++at) {
-                    for (const size_t end : match(rules_[rule], text, at, ends))
-                        changed = ends[rule][at].insert(end).second || changed;
+                    const Places found = ends[rule][at] | match(rules_[rule], text, at, ends);
+                    changed = changed || found != ends[rule][at];
+                    ends[rule][at] = found;
                 }
             }
         }
-        return ends[0][0].contains(text.size());
+        return (ends[0][0] & place(text.size())) != 0;
     }
 
   private:
-    using Ends = std::vector<std::vector<std::set<size_t>>>;
+    using Places = uint32_t;  // in a short text: bit i for the place before byte i
+    using Ends = std::vector<std::vector<Places>>;
+
+    static Places place(size_t at) { return Places{1} << at; }
 
     Expr make(int depth, size_t rules) {
         const size_t kind = random_() % (depth == 0 ? 3 : 8);
@@ -217,42 +218,41 @@ class RandomGrammar {
         }
     }
 
-    std::set<size_t> match(const Expr& expr, const std::string& text, size_t at, const Ends& ends) const {
-        std::set<size_t> found;
+    Places match(const Expr& expr, const std::string& text, size_t at, const Ends& ends) const {
+        Places found = 0;
         switch (expr.kind) {
             case Expr::Kind::literal:
-                if (text.compare(at, expr.text.size(), expr.text) == 0) found.insert(at + expr.text.size());
-                return found;
+                return text.compare(at, expr.text.size(), expr.text) == 0 ? place(at + expr.text.size()) : 0;
             case Expr::Kind::any_of:
-                if (at < text.size() && expr.text.find(text[at]) != std::string::npos) found.insert(at + 1);
-                return found;
+                return at < text.size() && expr.text.find(text[at]) != std::string::npos ? place(at + 1) : 0;
             case Expr::Kind::rule:
                 return ends[expr.rule][at];
             case Expr::Kind::choice:
-                for (const Expr& part : expr.parts) found.merge(match(part, text, at, ends));
+                for (const Expr& part : expr.parts) found |= match(part, text, at, ends);
                 return found;
             case Expr::Kind::sequence:
-                found = {at};
+                found = place(at);
                 for (const Expr& part : expr.parts) found = after(part, text, found, ends);
                 return found;
             case Expr::Kind::repeat:
                 break;
         }
-        std::set<size_t> reached = {at};
+        Places reached = place(at);
         for (size_t i = 0; i < expr.min; ++i) reached = after(expr.parts[0], text, reached, ends);
         found = reached;
         const size_t more = expr.max == 99 ? text.size() + 1 : expr.max - expr.min;
         for (size_t i = 0; i < more; ++i) {
             reached = after(expr.parts[0], text, reached, ends);
-            found.insert(reached.begin(), reached.end());
+            found |= reached;
         }
         return found;
     }
 
-    std::set<size_t> after(const Expr& part, const std::string& text, const std::set<size_t>& starts,
-                           const Ends& ends) const {
-        std::set<size_t> found;
-        for (const size_t start : starts) found.merge(match(part, text, start, ends));
+    Places after(const Expr& part, const std::string& text, Places starts, const Ends& ends) const {
+        Places found = 0;
+        for (size_t start = 0; start <= text.size(); ++start) {
+            if ((starts & place(start)) != 0) found |= match(part, text, start, ends);
+        }
         return found;
     }
 

@@ -1,6 +1,7 @@
 // Random schemas and random walks over real vocabularies: whatever the masks allow ends as JSON that is valid.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <filesystem>
 
 #include "format/checkpoint.h"
@@ -145,8 +146,32 @@ class SchemaMaker {
     bool uses_reference_ = false;
 };
 
-// Takes any allowed token; after a while the shortest that can end things. Nothing when that does not happen.
-std::optional<std::string> walk(const std::shared_ptr<const TokenMasks>& masks, unsigned seed) {
+// The token of a mask that `random` falls on.
+TokenId pick(const std::vector<uint32_t>& mask, size_t random) {
+    const auto tokens = [](uint32_t word) { return static_cast<size_t>(std::popcount(word)); };
+    size_t allowed = 0;
+    for (const uint32_t word : mask) allowed += tokens(word);
+    size_t skip = random % allowed;
+    size_t at = 0;
+    for (; skip >= tokens(mask[at]); ++at) skip -= tokens(mask[at]);
+    uint32_t word = mask[at];
+    for (; skip > 0; --skip) word &= word - 1;
+    return static_cast<TokenId>(at * 32 + static_cast<size_t>(std::countr_zero(word)));
+}
+
+// The tokens that may close a string, a list or an object.
+std::vector<TokenId> closing_tokens(const TokenTrie& trie) {
+    std::vector<TokenId> closing;
+    for (TokenId id = 0; id < trie.vocab_size(); ++id) {
+        const std::string_view bytes = trie.bytes(id);
+        if (bytes.ends_with('"') || bytes.ends_with('}') || bytes.ends_with(']')) closing.push_back(id);
+    }
+    return closing;
+}
+
+// Takes any allowed token; after a while rather those that close something. Nothing when that does not come to an end.
+std::optional<std::string> walk(const std::shared_ptr<const TokenMasks>& masks, const std::vector<TokenId>& closing,
+                                unsigned seed) {
     GrammarMatcher matcher(masks);
     const TokenTrie& trie = masks->trie();
     std::mt19937 random(seed);
@@ -154,16 +179,11 @@ std::optional<std::string> walk(const std::shared_ptr<const TokenMasks>& masks, 
     for (int step = 0; step < 4'000; ++step) {
         const auto mask = mask_of(matcher, trie);
         if (step > 25 && matcher.may_end()) break;
-        std::vector<TokenId> allowed;
-        for (TokenId id = 0; id < trie.vocab_size(); ++id) {
-            if (is_set(mask, id)) allowed.push_back(id);
-        }
-        TokenId chosen = allowed[random() % allowed.size()];
-        // Random strings would go on for long.
-        for (const TokenId id : allowed) {
-            const std::string_view bytes = trie.bytes(id);
-            const bool closes = bytes.ends_with('"') || bytes.ends_with('}') || bytes.ends_with(']');
-            if (step > 25 && closes && random() % 3 == 0) chosen = id;
+        TokenId chosen = pick(mask, random());
+        if (step > 25) {  // random strings would go on for long
+            for (const TokenId id : closing) {
+                if (is_set(mask, id) && random() % 3 == 0) chosen = id;
+            }
         }
         if (!matcher.accept(chosen)) {
             ADD_FAILURE() << "an allowed token is not accepted";
@@ -178,13 +198,14 @@ std::optional<std::string> walk(const std::shared_ptr<const TokenMasks>& masks, 
 
 TEST(GrammarWalk, OutputsOfAThousandRandomSchemasAreValid) {
     const auto trie = std::make_shared<const TokenTrie>(tales_tokenizer());
+    const std::vector<TokenId> closing = closing_tokens(*trie);
     int valid = 0;
     for (unsigned seed = 0; seed < 1'000; ++seed) {
         const Json schema = SchemaMaker(seed).make();
         const auto grammar = compile_json_schema(schema.dump());
         ASSERT_TRUE(grammar) << schema.dump() << ": " << grammar.error().message;
         const auto masks = std::make_shared<const TokenMasks>(*grammar, trie);
-        const auto text = walk(masks, seed);
+        const auto text = walk(masks, closing, seed);
         if (!text) continue;  // it was still on its way
         const Json value = Json::parse(*text, nullptr, false);
         ASSERT_FALSE(value.is_discarded()) << schema.dump() << "\n" << *text;
@@ -239,7 +260,7 @@ TEST(GrammarWalk, EveryKindOfVocabularyWorks) {
         ASSERT_TRUE(grammar);
         const auto masks = std::make_shared<const TokenMasks>(*grammar, trie);
         for (unsigned seed = 0; seed < 20; ++seed) {
-            const auto text = walk(masks, seed);
+            const auto text = walk(masks, closing_tokens(*trie), seed);
             ASSERT_TRUE(text) << name;
             EXPECT_TRUE(matches(*grammar, *text)) << name << ": " << *text;
         }

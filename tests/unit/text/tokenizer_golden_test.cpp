@@ -26,8 +26,8 @@ std::vector<std::string> names() {
 }
 
 fs::path tokenizer_file(const std::string& name) {
-    const fs::path json = tokenizers() / name / "tokenizer.json";
-    return fs::exists(json) ? json : tokenizers() / name / "tokenizer.model";
+    const fs::path tokenizer_json = tokenizers() / name / "tokenizer.json";
+    return fs::exists(tokenizer_json) ? tokenizer_json : tokenizers() / name / "tokenizer.model";
 }
 
 class GoldenTokenizer : public testing::TestWithParam<std::string> {};

@@ -3,11 +3,6 @@
 namespace tandem::vulkan {
 namespace {
 
-struct AddParams {
-    VkDeviceAddress a, b, y;
-    uint32_t count;
-};
-
 TEST(Recorder, OrdersADispatchAfterTheOneThatMakesItsInput) {
     const Buffer a = gpu().upload(std::vector<float>{1, 2, 3, 4});
     const Buffer sum = gpu().buffer(16);

@@ -9,7 +9,7 @@
 namespace tandem::vulkan {
 namespace {
 
-struct Case {
+struct AttentionCase {
     op::Attention op;
     PagedShape shape;
     AttentionTuning tuning = {};
@@ -21,15 +21,15 @@ struct Case {
     }
 };
 
-Case gemma(std::vector<PagedSequence> sequences, int window = 0) {
-    Case c{.op = {.heads = 4, .kv_heads = 2, .head_dim = 128, .scale = 0.0883883476F, .window = window},
-           .shape = {.kv_heads = 2, .head_dim = 128, .block_tokens = 32}};
+AttentionCase gemma(std::vector<PagedSequence> sequences, int window = 0) {
+    AttentionCase c{.op = {.heads = 4, .kv_heads = 2, .head_dim = 128, .scale = 0.0883883476F, .window = window},
+                    .shape = {.kv_heads = 2, .head_dim = 128, .block_tokens = 32}};
     c.shape.sequences = std::move(sequences);
     return c;
 }
 
 // softmax(scale q k^T) v in double precision.
-std::vector<double> reference(const Case& c, const PagedStep& step, const std::vector<float>& q, uint32_t row,
+std::vector<double> reference(const AttentionCase& c, const PagedStep& step, const std::vector<float>& q, uint32_t row,
                               int head) {
     const auto dim = static_cast<size_t>(c.op.head_dim);
     const int last = step.position(row), first = c.op.window == 0 ? 0 : std::max(0, last + 1 - c.op.window);
@@ -59,7 +59,7 @@ std::vector<double> reference(const Case& c, const PagedStep& step, const std::v
 
 // All numbers are at most one: a score sums head_dim products, and its error moves the weights; a result sums as many
 // weights as there are positions. Softcap and exp may be off by a few units more.
-double tolerance(const Case& c, int positions) {
+double tolerance(const AttentionCase& c, int positions) {
     const double dim = c.op.head_dim;
     const double score = dim * dim * double{c.op.scale};
     // products of matrices take weights as f16, each off by half of its last bit
@@ -70,7 +70,7 @@ double tolerance(const Case& c, int positions) {
     return 0x1p-24 * (2 * score + positions + 64) + weights + elements;
 }
 
-std::vector<std::byte> run_and_check(const Case& c, const Buffer* shared_scratch = nullptr) {
+std::vector<std::byte> run_and_check(const AttentionCase& c, const Buffer* shared_scratch = nullptr) {
     PagedStep step(c.shape);
     step.fill();
     const size_t cols = static_cast<size_t>(c.op.heads) * static_cast<size_t>(c.op.head_dim);
@@ -131,7 +131,7 @@ TEST(Attention, OfOneRowAgreesWithDoublePrecisionForContextsOfAnyLength) {
 }
 
 TEST(Attention, ReadsACacheOfInt8) {
-    Case c = gemma({{.past = 0}, {.past = 100}, {.past = 31}}, 40);
+    AttentionCase c = gemma({{.past = 0}, {.past = 100}, {.past = 31}}, 40);
     c.shape.cache = DType::q8_0;
     run_and_check(c);
     c.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 50, .rows = 3}};
@@ -154,7 +154,7 @@ TEST(Attention, WritesEveryFormat) {
     for (ActivationFormat format : {ActivationFormat::f32, ActivationFormat::q8, ActivationFormat::f16}) {
         for (uint32_t groups : {1U, 264U}) {
             SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format) << ", groups " << groups);
-            Case c = gemma({{.past = 200}, {.past = 3}});
+            AttentionCase c = gemma({{.past = 200}, {.past = 3}});
             c.format = format;
             c.tuning.groups = groups;
             run_and_check(c);
@@ -195,7 +195,7 @@ TEST(Attention, TakesEveryNumberOfLanes) {
 }
 
 TEST(Attention, OfABatchReadsEachSequenceForItself) {
-    Case c = gemma({{.past = 0}, {.past = 300}, {.past = 17}, {.past = 31}, {.past = 64}}, 100);
+    AttentionCase c = gemma({{.past = 0}, {.past = 300}, {.past = 17}, {.past = 31}, {.past = 64}}, 100);
     c.shape.padding = 3;
     for (uint32_t groups : {10U, 60U}) {
         c.tuning.groups = groups;
@@ -208,7 +208,7 @@ TEST(Attention, OfABatchReadsEachSequenceForItself) {
 }
 
 TEST(Attention, OfOneRowByMatricesAgreesToo) {
-    const auto check = [](Case c) {
+    const auto check = [](AttentionCase c) {
         c.tuning.matrix_lanes = 64;
         run_and_check(c);
     };
@@ -217,7 +217,7 @@ TEST(Attention, OfOneRowByMatricesAgreesToo) {
         check(gemma({{.past = past}, {.past = 40}}));
         check(gemma({{.past = past}, {.past = 40}}, 33));
     }
-    Case batch = gemma({{.past = 0}, {.past = 300}, {.past = 17}, {.past = 64}}, 100);
+    AttentionCase batch = gemma({{.past = 0}, {.past = 300}, {.past = 17}, {.past = 64}}, 100);
     batch.shape.padding = 3;
     batch.shape.block_tokens = 16;
     batch.tuning.groups = 60;
@@ -229,7 +229,7 @@ TEST(Attention, OfOneRowByMatricesAgreesToo) {
 }
 
 TEST(Attention, CapsScores) {
-    Case c = gemma({{.past = 77}});
+    AttentionCase c = gemma({{.past = 77}});
     c.op.softcap = 1.5F;
     c.op.scale = 0.5F;
     run_and_check(c);
@@ -273,7 +273,8 @@ TEST(Attention, OfManyRowsTakesEveryShapeOfHeads) {
 TEST(Attention, OfAMixedStepMakesTilesAndSingleRowsSideBySide) {
     for (ActivationFormat format : {ActivationFormat::f32, ActivationFormat::q8, ActivationFormat::f16}) {
         SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format));
-        Case c = gemma({{.past = 70}, {.past = 9, .rows = 30}, {.past = 200, .rows = 3}, {.past = 0, .rows = 40}}, 64);
+        AttentionCase c =
+            gemma({{.past = 70}, {.past = 9, .rows = 30}, {.past = 200, .rows = 3}, {.past = 0, .rows = 40}}, 64);
         c.shape.padding = 7;
         c.format = format;
         c.op.softcap = 5.0F;
@@ -291,7 +292,7 @@ TEST(Attention, SharesItsScratchMemoryAmongStepsOfDifferentSizes) {
 }
 
 TEST(Attention, TakesSingleRowsInTurnWhereThereAreMany) {
-    Case c = gemma({{.past = 3, .rows = 16}});
+    AttentionCase c = gemma({{.past = 3, .rows = 16}});
     for (int i = 0; i < 100; ++i) c.shape.sequences.push_back({.past = i % 40});
     run_and_check(c);
 }

@@ -11,7 +11,7 @@
 namespace tandem::vulkan {
 namespace {
 
-struct Case {
+struct GemvCase {
     DType dtype = DType::q4_0;
     uint32_t outputs = 64;
     uint32_t inputs = 256;
@@ -22,7 +22,7 @@ struct Case {
 
 // Runs the case and compares every output with the product of the decoded weights and the very int8 activations that
 // the kernel reads, so that all there is to differ is the order of sums in f32.
-void expect_product(const Case& c) {
+void expect_gemv(const GemvCase& c) {
     SCOPED_TRACE(fmt::format("{}, {} x {}, lanes {} / {}, rows {}, unroll {}", name(c.dtype), c.outputs, c.inputs,
                              c.tuning.lanes, c.tuning.lanes_per_row, c.tuning.rows, c.tuning.unroll));
     std::mt19937 rng(c.outputs * 7919 + c.inputs);
@@ -66,8 +66,8 @@ void expect_product(const Case& c) {
 TEST(Gemv, EveryWeightTypeAgrees) {
     for (DType dtype :
          {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k}) {
-        expect_product({.dtype = dtype});
-        expect_product({.dtype = dtype, .outputs = 71, .inputs = 768, .bias = true});
+        expect_gemv({.dtype = dtype});
+        expect_gemv({.dtype = dtype, .outputs = 71, .inputs = 768, .bias = true});
     }
 }
 
@@ -80,8 +80,8 @@ TEST(Gemv, EveryTuningAgrees) {
                                     .unroll = rows,
                                     .groups = 3,
                                     .staged = rows == 1 ? 1U : 0U};
-            expect_product({.outputs = 100, .inputs = 352, .tuning = tuning});
-            expect_product({.outputs = 112, .inputs = 384, .tuning = tuning});  // in tiles
+            expect_gemv({.outputs = 100, .inputs = 352, .tuning = tuning});
+            expect_gemv({.outputs = 112, .inputs = 384, .tuning = tuning});  // in tiles
         }
     }
 }
@@ -89,8 +89,8 @@ TEST(Gemv, EveryTuningAgrees) {
 TEST(Gemv, GatesAndQuantisesInTheEpilogue) {
     for (auto activation : {op::Activation::silu, op::Activation::gelu_tanh, op::Activation::gelu_erf}) {
         for (uint32_t rows : {1U, 2U}) {
-            expect_product({.outputs = 96, .inputs = 160, .glu = activation, .tuning = {.rows = rows}});
-            expect_product({.dtype = DType::q6_k, .outputs = 64, .inputs = 256, .bias = true, .glu = activation});
+            expect_gemv({.outputs = 96, .inputs = 160, .glu = activation, .tuning = {.rows = rows}});
+            expect_gemv({.dtype = DType::q6_k, .outputs = 64, .inputs = 256, .bias = true, .glu = activation});
         }
     }
 }

@@ -16,6 +16,12 @@
 
 namespace tandem::vulkan {
 
+// What the kernel "add" is called with.
+struct AddParams {
+    VkDeviceAddress a, b, y;
+    uint32_t count;
+};
+
 class Gpu {
   public:
     Gpu();

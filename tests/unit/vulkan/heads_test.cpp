@@ -9,7 +9,7 @@
 namespace tandem::vulkan {
 namespace {
 
-struct Case {
+struct HeadsCase {
     PagedShape shape;
     int heads = 4;
     uint32_t splits = 1;
@@ -36,7 +36,7 @@ struct Inputs {
 };
 
 // A head of q, k or v, in double precision.
-std::vector<double> reference(const Case& c, const Inputs& in, const PagedStep& step, uint32_t row, int head) {
+std::vector<double> reference(const HeadsCase& c, const Inputs& in, const PagedStep& step, uint32_t row, int head) {
     const auto dim = static_cast<size_t>(c.shape.head_dim);
     const bool apart = head >= c.heads_together();
     const auto heads = static_cast<size_t>(apart ? c.shape.kv_heads : c.heads_together());
@@ -71,7 +71,7 @@ std::vector<double> reference(const Case& c, const Inputs& in, const PagedStep& 
 
 // f16 rounds to 2^-11; what comes before, in f32, is off by some 2^-20 of the head's size. int8 rounds to half of 1/127
 // of the largest of 32, and its scale is an f16.
-void expect_near(const float* actual, const std::vector<double>& expected, DType type, const std::string& what) {
+void expect_head(const float* actual, const std::vector<double>& expected, DType type, const std::string& what) {
     for (size_t i = 0; i < expected.size(); ++i) {
         double allowed = std::abs(expected[i]) * 0x1p-11 + 0x1p-18;
         if (type == DType::q8_0) {
@@ -83,7 +83,7 @@ void expect_near(const float* actual, const std::vector<double>& expected, DType
     }
 }
 
-void run_and_check(const Case& c) {
+void run_and_check(const HeadsCase& c) {
     PagedStep step(c.shape);
     const auto dim = static_cast<size_t>(c.shape.head_dim);
     const size_t row_elements = step.bucket_rows() * dim;
@@ -124,7 +124,7 @@ void run_and_check(const Case& c) {
                                   : head < c.heads + c.shape.kv_heads ? &step.keys()[cached]
                                                                       : &step.values()[cached];
             const DType type = head < c.heads ? DType::f16 : c.shape.cache;
-            expect_near(actual, reference(c, in, step, row, head), type, what);
+            expect_head(actual, reference(c, in, step, row, head), type, what);
         }
     }
 }

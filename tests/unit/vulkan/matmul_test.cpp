@@ -17,7 +17,7 @@ namespace {
 constexpr DType kWeightTypes[] = {DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
                                   DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
 
-struct Case {
+struct MatmulCase {
     DType dtype = DType::q4_0;
     uint32_t rows = 2;
     uint32_t outputs = 64;
@@ -62,7 +62,7 @@ double activate(op::Activation kind, double x) {
 // The weight, activations and results of a case, on the host and on the device.
 class Product {
   public:
-    explicit Product(const Case& c) : case_(c) {
+    explicit Product(const MatmulCase& c) : case_(c) {
         const size_t row = row_bytes(c.dtype, c.inputs);
         std::vector<std::byte> blocks(row * c.outputs);
         weight_.resize(size_t{c.outputs} * c.inputs);
@@ -165,7 +165,7 @@ class Product {
         return {active * up.value, active_error * (std::abs(up.value) + up.error) + std::abs(active) * up.error};
     }
 
-    Case case_;
+    MatmulCase case_;
     Numbers numbers_;
     std::vector<float> weight_;
     std::vector<float> x_;
@@ -174,7 +174,7 @@ class Product {
     MatmulCall call_;
 };
 
-void expect_agreement(const Case& c) {
+void expect_agreement(const MatmulCase& c) {
     SCOPED_TRACE(fmt::format("{}: {} rows, {} x {}; tile {} x {} x {}, warp {} x {}, {} stages", name(c.dtype), c.rows,
                              c.outputs, c.inputs, c.tuning.tile_rows, c.tuning.tile_cols, c.tuning.depth,
                              c.tuning.warp_rows, c.tuning.warp_cols, c.tuning.stages));
@@ -198,7 +198,7 @@ TEST(Matmul, TakesAnyNumberOfOutputsAndBlocks) {
     for (uint32_t outputs : {1U, 16U, 63U, 64U, 65U, 200U}) {
         for (uint32_t inputs : {32U, 96U, 320U}) {
             for (uint32_t depth : {32U, 64U, 128U}) {
-                Case c{.rows = 5, .outputs = outputs, .inputs = inputs};
+                MatmulCase c{.rows = 5, .outputs = outputs, .inputs = inputs};
                 c.tuning.depth = depth;
                 expect_agreement(c);
             }
@@ -221,7 +221,7 @@ TEST(Matmul, GivesTheSameWithEveryTuning) {
 }
 
 TEST(Matmul, GivesTheSameInBandsOfRowTiles) {
-    Case c{.rows = 300, .outputs = 70, .inputs = 64};
+    MatmulCase c{.rows = 300, .outputs = 70, .inputs = 64};
     c.tuning.tile_rows = 16;  // 19 tiles, of which a band has 16
     expect_agreement(c);
 }
@@ -239,7 +239,7 @@ TEST(Matmul, AddsTheBias) {
 }
 
 TEST(Matmul, SplitsNarrowProductsAlongTheirInputs) {
-    Case c{.rows = 9, .outputs = 70, .inputs = 1056, .bias = true};
+    MatmulCase c{.rows = 9, .outputs = 70, .inputs = 1056, .bias = true};
     c.tuning.groups = 264;
     EXPECT_EQ(matmul_splits({.matmul = {c.tuning}}, Product(c).call()), 7U);  // 33 steps: 7 times 5 at most
     expect_agreement(c);
@@ -251,7 +251,7 @@ TEST(Matmul, SplitsNarrowProductsAlongTheirInputs) {
 }
 
 TEST(Matmul, SplitsNeitherManyRowsNorAGlu) {
-    Case c{.rows = 65, .outputs = 32, .inputs = 1024};
+    MatmulCase c{.rows = 65, .outputs = 32, .inputs = 1024};
     c.tuning.groups = 264;
     EXPECT_EQ(matmul_splits({.matmul = {c.tuning}}, Product(c).call()), 1U);
     c.rows = 9;

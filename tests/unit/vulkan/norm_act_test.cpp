@@ -10,9 +10,9 @@
 namespace tandem::vulkan {
 namespace {
 
-constexpr float kEps = 1e-6F;
+constexpr float kNormEps = 1e-6F;
 
-struct Case {
+struct NormActCase {
     uint32_t rows = 2;
     uint32_t cols = 64;
     bool adds = false;
@@ -26,11 +26,11 @@ struct Case {
 void host_norm(std::span<double> row, std::span<const float> weight) {
     double squares = 0;
     for (double value : row) squares += value * value;
-    const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + kEps);
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + kNormEps);
     for (size_t i = 0; i < row.size(); ++i) row[i] *= scale * weight[i];
 }
 
-std::vector<float> decoded_f16(const std::vector<std::byte>& bytes, const Case& c) {
+std::vector<float> decoded_f16(const std::vector<std::byte>& bytes, const NormActCase& c) {
     std::vector<float> values(size_t{c.rows} * c.cols);
     for (size_t i = 0; i < values.size(); ++i) {
         uint16_t half = 0;
@@ -43,7 +43,7 @@ std::vector<float> decoded_f16(const std::vector<std::byte>& bytes, const Case& 
     return values;
 }
 
-void expect_rows(const Case& c) {
+void expect_rows(const NormActCase& c) {
     SCOPED_TRACE(fmt::format("{} x {}, {} splits, format {}", c.rows, c.cols, c.splits,
                              c.format ? static_cast<int>(*c.format) : -1));
     std::mt19937 rng(c.cols);
@@ -72,10 +72,10 @@ void expect_rows(const Case& c) {
     const Buffer device_sum = gpu().buffer(count * 4);
     const Buffer y = gpu().buffer(c.format ? activation_bytes(*c.format, c.rows, c.cols) : 4);
     NormActCall call{.x = whole(device_x), .rows = c.rows, .cols = c.cols, .format = c.format, .y = whole(y)};
-    if (c.norm) call.norm = {gpu().upload(weight).address, kEps};
+    if (c.norm) call.norm = {gpu().upload(weight).address, kNormEps};
     if (c.adds) {
         call.delta = {.partials = whole(device_delta), .splits = c.splits, .norm = {}, .sum = whole(device_sum)};
-        if (c.post) call.delta->norm = {gpu().upload(post_weight).address, kEps};
+        if (c.post) call.delta->norm = {gpu().upload(post_weight).address, kNormEps};
     }
     gpu().run([&](Recorder& recorder) { return record_norm_act(recorder, gpu().device()->capabilities(), call); });
 

@@ -13,7 +13,7 @@
 namespace tandem::vulkan {
 namespace {
 
-struct Case {
+struct StreamCase {
     DType dtype = DType::q4_0;
     uint32_t rows = 17;
     uint32_t outputs = 96;
@@ -24,7 +24,7 @@ struct Case {
 };
 
 // Rows are brought into tiles by norm_act and multiplied. Weights and activations are rounded to f16, 2^-11 each.
-void expect_product(const Case& c) {
+void expect_stream(const StreamCase& c) {
     SCOPED_TRACE(fmt::format("{}, {} rows, {} x {}, tiles {} x {}, warps {} / {}", name(c.dtype), c.rows, c.outputs,
                              c.inputs, c.tuning.row_tiles, c.tuning.col_tiles, c.tuning.warps, c.tuning.row_warps));
     std::mt19937 rng(c.outputs * 7919 + c.inputs + c.rows);
@@ -145,31 +145,31 @@ void expect_gated_tiles(DType dtype, uint32_t rows, float magnitude) {
 TEST(Stream, EveryWeightTypeAgrees) {
     for (DType dtype : {DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
                         DType::q4_k, DType::q5_k, DType::q6_k}) {
-        expect_product({.dtype = dtype});
+        expect_stream({.dtype = dtype});
     }
 }
 
 TEST(Stream, AnyNumberOfRowsAndOutputs) {
     for (uint32_t rows : {1U, 2U, 8U, 9U, 16U, 33U}) {
-        expect_product({.rows = rows, .outputs = 70, .inputs = 128, .bias = true});
+        expect_stream({.rows = rows, .outputs = 70, .inputs = 128, .bias = true});
     }
 }
 
 TEST(Stream, EveryTuningAgrees) {
-    expect_product({.rows = 40, .outputs = 130, .tuning = {.col_tiles = 2, .row_tiles = 2, .warps = 2, .groups = 1}});
-    expect_product({.rows = 40, .outputs = 70, .tuning = {.row_tiles = 1, .warps = 4, .row_warps = 2, .groups = 1}});
-    expect_product({.rows = 3, .outputs = 64, .tuning = {.col_tiles = 4, .warps = 1, .groups = 1}});
+    expect_stream({.rows = 40, .outputs = 130, .tuning = {.col_tiles = 2, .row_tiles = 2, .warps = 2, .groups = 1}});
+    expect_stream({.rows = 40, .outputs = 70, .tuning = {.row_tiles = 1, .warps = 4, .row_warps = 2, .groups = 1}});
+    expect_stream({.rows = 3, .outputs = 64, .tuning = {.col_tiles = 4, .warps = 1, .groups = 1}});
     // three windows for two warps: one has nothing to do in the end
-    expect_product({.rows = 20, .outputs = 70, .inputs = 384, .tuning = {.warps = 4, .depth_warps = 2, .groups = 1}});
+    expect_stream({.rows = 20, .outputs = 70, .inputs = 384, .tuning = {.warps = 4, .depth_warps = 2, .groups = 1}});
 }
 
 TEST(Stream, SplitsAlongTheInputs) {
-    expect_product({.rows = 5, .outputs = 32, .inputs = 2048, .bias = true, .tuning = {.warps = 2, .groups = 8}});
+    expect_stream({.rows = 5, .outputs = 32, .inputs = 2048, .bias = true, .tuning = {.warps = 2, .groups = 8}});
 }
 
 TEST(Stream, GatesInTheEpilogue) {
     for (auto activation : {op::Activation::silu, op::Activation::gelu_tanh, op::Activation::gelu_erf}) {
-        expect_product({.outputs = 120, .bias = true, .glu = activation, .tuning = {.warps = 2, .groups = 1}});
+        expect_stream({.outputs = 120, .bias = true, .glu = activation, .tuning = {.warps = 2, .groups = 1}});
     }
 }
 

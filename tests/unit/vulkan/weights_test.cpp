@@ -5,11 +5,6 @@
 namespace tandem::vulkan {
 namespace {
 
-struct AddParams {
-    VkDeviceAddress a, b, y;
-    uint32_t count;
-};
-
 // Weights are not mapped: a kernel brings their first plane back.
 std::vector<float> floats_at(VkDeviceAddress address, uint32_t count) {
     const Buffer zero = gpu().buffer(count * sizeof(float));
