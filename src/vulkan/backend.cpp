@@ -33,6 +33,7 @@ struct Opened {
     std::shared_ptr<Device> device;
     std::unique_ptr<Queue> queue;
     std::unique_ptr<PipelineCache> pipelines;
+    std::unique_ptr<WorkMemory> work;
     bool known_lanes = false;  // has_known_lane_layout()
 };
 
@@ -46,6 +47,7 @@ Result<std::shared_ptr<Opened>> open(const Options& options) {
         return fail("{} is a software device, which --strict does not take for a GPU", info.name);
     }
     opened->queue = TRY(Queue::create(opened->device));
+    opened->work = std::make_unique<WorkMemory>(opened->device);
     opened->pipelines = TRY(PipelineCache::open(opened->device, options.pipeline_cache));
     if (!options.exact) opened->known_lanes = TRY(has_known_lane_layout(*opened->queue, *opened->pipelines));
     return opened;
@@ -91,6 +93,7 @@ class VulkanBackend final : public device::Backend {
                                  .store = store,
                                  .tuning = tuning_,
                                  .exact = options_.exact,
+                                 .work = *opened_->work,
                                  .pipelines = *opened_->pipelines,
                                  .queue = *opened_->queue}));
         TRY(store->finish());

@@ -83,7 +83,7 @@ class RecordedProgram final : public device::Executable {
   private:
     Status load_weights(const graph::Weights& weights);
     Status import_shared(const device::CompileOptions& options);
-    Status place_values();
+    Status place_values(WorkMemory& work);
     Status make_chain();
     std::span<const Stage> stages(Part part) const;
     Result<VkCommandBuffer> record(const Bucket& bucket, Part part);
@@ -107,7 +107,8 @@ class RecordedProgram final : public device::Executable {
     PipelineCache& pipelines_;
     Queue& queue_;
     StagedProgram staged_;
-    std::unique_ptr<Arena> memory_;
+    std::shared_ptr<Arena> work_;  // where values lie
+    std::unique_ptr<Arena> zeroed_;
     Arena constants_;
     Arena chain_memory_;
     Arena readback_;
@@ -131,7 +132,7 @@ Status RecordedProgram::prepare(const CompileContext& context) {
     staged_ = TRY(lower(program_, {.cache = cache_.get(), .tuning = tuning_, .exact = context.exact}));
     TRY(load_weights(context.weights));
     TRY(import_shared(context.options));
-    TRY(place_values());
+    TRY(place_values(context.work));
     for (const graph::NamedResult& result : program_.results) {
         uint64_t size_bytes = program_.value(result.value).type.size_bytes(limits_);
         if (Uses(program_).maker(result.value)->op.as<op::Sample>() != nullptr) {
@@ -205,7 +206,7 @@ Status RecordedProgram::import_shared(const device::CompileOptions& options) {
 }
 
 // Values that never live at once share bytes; those that begin as zeros lie apart, since their bytes stay.
-Status RecordedProgram::place_values() {
+Status RecordedProgram::place_values(WorkMemory& work) {
     const size_t count = staged_.values.size();
     std::vector<graph::Lifetime> lifetimes(count);
     std::vector<size_t> order;  // of the values, by the stage that makes them
@@ -236,9 +237,10 @@ Status RecordedProgram::place_values() {
         if (value.zeroed) zeroed_bytes += most_bytes(value, limits_) + Arena::kAlignment;
     }
     const graph::MemoryPlan plan = graph::place(placed);
-    memory_ = std::make_unique<Arena>(queue_.device(), MemoryKind::device,
-                                      plan.size_bytes + zeroed_bytes + Arena::kAlignment);
-    const Buffer shared = TRY(memory_->allocate(std::max<uint64_t>(plan.size_bytes, 1)));
+    const WorkMemory::Piece piece = TRY(work.get(plan.size_bytes));
+    const Buffer& shared = piece.buffer;
+    work_ = piece.arena;
+    zeroed_ = std::make_unique<Arena>(queue_.device(), MemoryKind::device, zeroed_bytes + Arena::kAlignment);
     values_.resize(count);
     for (size_t i = 0; i < order.size(); ++i) {
         values_[order[i]] = {shared.handle, shared.offset + plan.offset[i], placed[i].size_bytes,
@@ -247,7 +249,7 @@ Status RecordedProgram::place_values() {
     for (const auto& [index, buffer] : shared_) values_[static_cast<size_t>(index)] = buffer;
     for (size_t i = 0; i < count; ++i) {
         if (!staged_.values[i].zeroed) continue;
-        values_[i] = TRY(memory_->allocate(most_bytes(staged_.values[i], limits_)));
+        values_[i] = TRY(zeroed_->allocate(most_bytes(staged_.values[i], limits_)));
         TRY(queue_.fill(std::span(&values_[i], 1), 0));
     }
     return Ok{};

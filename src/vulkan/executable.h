@@ -9,6 +9,7 @@
 #include "vulkan/queue.h"
 #include "vulkan/tuning.h"
 #include "vulkan/weights.h"
+#include "vulkan/work_memory.h"
 
 namespace tandem::vulkan {
 
@@ -20,6 +21,7 @@ struct CompileContext {
     std::shared_ptr<WeightStore> store;
     const Tuning& tuning;
     bool exact;  // no fused kernels
+    WorkMemory& work;
     PipelineCache& pipelines;
     Queue& queue;
 };
