@@ -71,7 +71,7 @@ struct KernelUse {
         ObjectType buffer = {};
     };
     std::vector<Argument> arguments;
-    std::string mmul = "";  // the shape it multiplies in, "4x8x8 i8"; none: no matrix products
+    std::string mmul = {};  // the shape it multiplies in, "4x8x8 i8"; none: no matrix products
 };
 
 // What a worker's core does. Acquire takes `count` more objects, waiting for them; a worker holds `depth` of a FIFO at

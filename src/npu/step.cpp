@@ -8,6 +8,7 @@
 #include "format/quant.h"
 #include "graph/ops.h"
 #include "npu/design.h"
+#include "npu/designs/quantize_row.h"
 #include "npu/estimate.h"
 
 namespace tandem::npu {
@@ -15,15 +16,6 @@ namespace tandem::npu {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 16;
-
-// A row of floats as int8 by its largest magnitude.
-float quantize_row(std::span<const float> row, int8_t* out) {
-    float largest = 0;
-    for (const float value : row) largest = std::max(largest, std::abs(value));
-    const float inverse = largest > 0 ? 127.0F / largest : 0.0F;
-    for (size_t i = 0; i < row.size(); ++i) out[i] = static_cast<int8_t>(std::nearbyint(row[i] * inverse));
-    return largest / 127.0F;
-}
 
 struct KindOfStep {
     const graph::OpKind& kind;
@@ -96,7 +88,8 @@ Result<std::shared_ptr<Buffer>> Workshop::weight(const std::string& name, const 
         for (int64_t i = first; i < last; ++i) {
             const std::byte* const coded = view.data.data() + static_cast<size_t>(i) * row_bytes(view.dtype, k);
             format::decode_row(view.dtype, coded, row.data(), k);
-            scales[static_cast<size_t>(i)] = quantize_row(row, values.data() + i * k);
+            scales[static_cast<size_t>(i)] =
+                quantize_row(row, std::span(values).subspan(static_cast<size_t>(i * k), static_cast<size_t>(k)));
         }
     });
     auto memory = std::make_shared<device::HostBuffer>(TRY(device::HostBuffer::allocate(

@@ -49,7 +49,7 @@ void pack_object(const AttentionLayout& layout, const AttentionQueries& queries,
         for (int64_t head = 0; head < group; ++head) {
             const int64_t at = token * layout.group + head;
             const float* const values = of_token + (kv_head * group + head) * layout.head_dim;
-            put_float(npu::quantize_row({values, row.size()}, row), at, scales);
+            put_float(quantize_row({values, row.size()}, row), at, scales);
             put_row(row, at, 4, q);
         }
     }

@@ -41,7 +41,7 @@ void make_random_queries(AttentionProblem& problem, std::mt19937& random, std::v
                  packed);
     std::vector<int8_t> row(static_cast<size_t>(shape.head_dim));
     for (size_t at = 0; at < problem.q.size(); at += row.size()) {
-        const float scale = npu::quantize_row({problem.q.data() + at, row.size()}, row);
+        const float scale = quantize_row({problem.q.data() + at, row.size()}, row);
         for (size_t i = 0; i < row.size(); ++i) problem.q[at + i] = static_cast<float>(row[i]) * scale;
     }
 }
