@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "device/backend.h"
-#include "plan/work.h"
 #include "models/model.h"
+#include "plan/work.h"
 
 namespace tandem::engine {
 
