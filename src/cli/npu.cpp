@@ -6,8 +6,10 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/npu_option.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
+#include "device/host_memory.h"
 #include "npu/check.h"
 #include "npu/designs/library.h"
 #include "npu/emulator.h"
@@ -156,23 +158,10 @@ Result<int> emit_design(const NpuOptions& options) {
     return 0;
 }
 
-Result<npu::BuiltDesign> build_now(const npu::Design& design) {
-    const npu::Toolchain toolchain = TRY(npu::find_toolchain(npu::ToolPlaces::of_environment()));
-    return npu::build_design(design, toolchain, {.cache = cache_directory(), .progress = [](std::string_view line) {
-                                                     note(fmt::format("[{}]", line));
-                                                 }});
-}
-
-// What was built before will do, by whichever toolchain.
-Result<npu::BuiltDesign> built_or_build(const npu::Design& design) {
-    if (const auto built = npu::find_built(design, cache_directory())) return *built;
-    return build_now(design);
-}
-
 Result<int> build(const NpuOptions& options) {
     const npu::Design design = TRY(npu::make_design(options.design, options.array));
     TRY(npu::check(design));
-    const npu::BuiltDesign built = TRY(build_now(design));
+    const npu::BuiltDesign built = TRY(build_npu_design(design));
     if (options.json) {
         print_npu_json({{"design", design.name},
                         {"xclbin", built.xclbin.string()},
@@ -184,18 +173,15 @@ Result<int> build(const NpuOptions& options) {
     return 0;
 }
 
-// Whole pages, as the device takes them, and the bytes of an argument in them.
 Result<std::shared_ptr<npu::Buffer>> import_argument(npu::Runtime& runtime, const std::vector<std::byte>& argument) {
-    constexpr uint64_t kPage = npu::Runtime::kPageBytes;
-    const uint64_t size = (argument.size() + kPage - 1) / kPage * kPage;
-    const std::shared_ptr<void> pages(std::aligned_alloc(kPage, size), std::free);
-    if (pages == nullptr) return fail("no memory for {} bytes", size);
-    std::memcpy(pages.get(), argument.data(), argument.size());
-    return runtime.import_memory({static_cast<std::byte*>(pages.get()), size}, {.keeper = pages});
+    auto memory = std::make_shared<device::HostBuffer>(
+        TRY(device::HostBuffer::allocate(argument.size(), "an argument of the design", "choose a smaller design")));
+    std::memcpy(memory->data(), argument.data(), argument.size());
+    return runtime.import_memory(memory->pages(), {.constant = false, .keeper = memory});
 }
 
 Result<int> run_on_device(const NpuOptions& options, npu::Trial& trial) {
-    const auto runtime = TRY(npu::open_npu({.built = built_or_build}));
+    const auto runtime = TRY(npu::open_npu({.built = built_npu_design}));
     const auto loaded = TRY(runtime->load(trial.design));
     std::vector<std::shared_ptr<npu::Buffer>> buffers;
     std::vector<npu::Buffer*> arguments;

@@ -8,7 +8,6 @@
 #include "cli/user_paths.h"
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
-#include "npu/toolchain.h"
 #include "npu/xrt/discovery.h"
 #include "npu/xrt/runtime.h"
 #include "plan/hybrid.h"
@@ -28,15 +27,6 @@ std::shared_ptr<plan::Timeline> timeline_for(const std::string& file) {
             }};
 }
 
-// Designs that were built before are taken as they are; others are built now where the vendor's toolchain is installed.
-Result<npu::BuiltDesign> built_design(const npu::Design& design) {
-    const std::filesystem::path cache = cache_directory();
-    if (std::optional<npu::BuiltDesign> built = npu::find_built(design, cache)) return *std::move(built);
-    const npu::Toolchain toolchain = TRY(npu::find_toolchain(npu::ToolPlaces::of_environment()));
-    return npu::build_design(design, toolchain,
-                             {.cache = cache, .progress = [](std::string_view line) { note(line); }});
-}
-
 struct OpenedNpu {
     std::unique_ptr<npu::Runtime> runtime;
     const npu::Array* array;
@@ -49,7 +39,7 @@ Result<OpenedNpu> open_npu_of(const NpuRequest& request) {
         std::unique_ptr<npu::Runtime> emulator = TRY(npu::make_emulator_runtime());
         return OpenedNpu{std::move(emulator), npu::find_array("npu1")};
     }
-    std::unique_ptr<npu::Runtime> runtime = TRY(npu::open_npu({.built = built_design}));
+    std::unique_ptr<npu::Runtime> runtime = TRY(npu::open_npu({.built = built_npu_design}));
     const npu::Discovery found = npu::discover(npu::System::here());
     const npu::Array* const array = found.device ? npu::find_array(found.device->array) : nullptr;
     if (array == nullptr) return fail("the NPU of this machine is of a kind that is not known here");
@@ -57,6 +47,18 @@ Result<OpenedNpu> open_npu_of(const NpuRequest& request) {
 }
 
 }  // namespace
+
+Result<npu::BuiltDesign> build_npu_design(const npu::Design& design) {
+    const npu::Toolchain toolchain = TRY(npu::find_toolchain(npu::ToolPlaces::of_environment()));
+    return npu::build_design(design, toolchain, {.cache = cache_directory(), .progress = [](std::string_view line) {
+                                                     note(fmt::format("[{}]", line));
+                                                 }});
+}
+
+Result<npu::BuiltDesign> built_npu_design(const npu::Design& design) {
+    if (const auto built = npu::find_built(design, cache_directory())) return *built;
+    return build_npu_design(design);
+}
 
 void add_npu_options(CLI::App& app, NpuChoice& options) {
     app.add_option("--npu", options.npu, "NPU beside the device: auto (this machine's), emulator (slow), off (auto)")

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "device/backend.h"
 #include "device/rates.h"
+#include "npu/toolchain.h"
 
 namespace CLI {
 class App;
@@ -33,5 +34,10 @@ struct NpuRequest {
 // `main` alone, or together with the NPU. Without one that can be used this is an error if it is strict and the
 // placement needs it, and else a note.
 Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backend> main, const NpuRequest& request);
+
+// Builds a design with the vendor's toolchain, unless that very toolchain has built it before.
+Result<npu::BuiltDesign> build_npu_design(const npu::Design& design);
+// What any toolchain has built of it will do; else it is built now.
+Result<npu::BuiltDesign> built_npu_design(const npu::Design& design);
 
 }  // namespace tandem::cli

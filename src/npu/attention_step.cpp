@@ -165,13 +165,14 @@ Result<std::unique_ptr<Step>> make_attention(Workshop& shop, const StepSource& s
                                                                  source.input(0), source.output(), source.cache));
 }
 
+// As if every row saw every key of the design: tiles that nobody sees are skipped, which is not counted.
 Result<double> predict_attention(CostTable& costs, const graph::Program& /*program*/, const graph::Node& node,
                                  const device::Batch& batch) {
     double seconds = 0;
     for (const device::SequenceRows& sequence : batch.sequences) {
         const AttentionLayout layout = TRY(layout_of_attention(costs.array(), *node.op.as<op::Attention>(), sequence));
         const Design design = TRY(attention_i8(layout));
-        seconds += TRY(costs.seconds(design));
+        seconds += TRY(costs.seconds(design, attention_samples(layout)));
     }
     return seconds;
 }

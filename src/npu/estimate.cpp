@@ -40,7 +40,6 @@ class CallCosts {
             if (const auto* object = std::get_if<ObjectArgument>(&call.arguments[i]))
                 put_sample(object->fifo, {scratch.back().get(), static_cast<size_t>(arguments[i].size_bytes)});
         }
-        if (kernel->make_busy != nullptr) kernel->make_busy(arguments);
         TRY(check_call(*kernel, arguments));
         return costs_[key] = run_kernel(*kernel, arguments);
     }

@@ -229,17 +229,6 @@ Status check_attention_tile(Arguments arguments) {
     return Ok{};
 }
 
-// Every query sees every key.
-void make_attention_tile_busy(Arguments arguments) {
-    const int32_t keys = arguments[5].value;
-    auto* const of_queries = static_cast<AttentionHeader*>(arguments[0].data);
-    auto* const of_keys = static_cast<AttentionHeader*>(arguments[1].data);
-    of_queries->group = 1;
-    of_queries->first_query = keys;
-    of_keys->first_key = 0;
-    of_keys->key_count = keys;
-}
-
 const std::vector<Kernel>& table() {
     static const std::vector<Kernel> kernels = {
         describe<&::matmul_i8>(
@@ -266,7 +255,6 @@ const std::vector<Kernel>& table() {
         describe<&::attention_i8_tile>({.name = "attention_i8_tile",
                                         .source = "attention_i8.cc",
                                         .mmul = "4x8x8 i8",
-                                        .make_busy = make_attention_tile_busy,
                                         .check_sizes = check_attention_tile}),
         describe<&::attention_end>(
             {.name = "attention_end", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),

@@ -98,8 +98,6 @@ struct Kernel {
     std::string_view mmul = {};  // the shape it multiplies in: "4x8x8 i8"; none: no matrix products
     std::vector<KernelParameter> parameters = {};
     void (*call)(std::span<const KernelArgument>) = nullptr;
-    // Puts data into zeroed buffers that keeps the kernel as busy as any can; nullptr: zeros do. For estimates.
-    void (*make_busy)(std::span<const KernelArgument>) = nullptr;
     // The sizes a kernel has no loop for, and buffers too small for the numbers; asked by check_call.
     Status (*check_sizes)(std::span<const KernelArgument>) = nullptr;
 };

@@ -9,7 +9,6 @@
 #include "graph/ops.h"
 #include "npu/design.h"
 #include "npu/designs/quantize_row.h"
-#include "npu/estimate.h"
 
 namespace tandem::npu {
 
@@ -44,9 +43,9 @@ const StepMaker* find_step(const graph::Program& program, const graph::Node& nod
     return nullptr;
 }
 
-Result<double> CostTable::seconds(const Design& design) {
+Result<double> CostTable::seconds(const Design& design, std::span<const Sample> samples) {
     if (const auto found = known_.find(design.name); found != known_.end()) return found->second;
-    const Activity activity = TRY(foresee(design));
+    const Activity activity = TRY(foresee(design, samples));
     return known_[design.name] = estimate(activity, array_).seconds();
 }
 

@@ -12,6 +12,7 @@
 #include "device/host_memory.h"
 #include "npu/array.h"
 #include "npu/designs/gemm.h"
+#include "npu/estimate.h"
 #include "npu/runtime.h"
 
 namespace tandem::npu {
@@ -58,7 +59,8 @@ class CostTable {
     explicit CostTable(const Array& array) : array_(array) {}
 
     const Array& array() const { return array_; }
-    Result<double> seconds(const Design& design);
+    // `samples` as foresee() takes them.
+    Result<double> seconds(const Design& design, std::span<const Sample> samples = {});
 
   private:
     const Array& array_;
