@@ -34,6 +34,7 @@ struct Options {
     bool alone = false;  // nothing is shared and nobody else runs: how far rounding alone gets
     // Of logits: activations are rounded to 8 bits, so that small differences grow; --alone shows how far.
     double tolerance = 2.0;
+    std::string tuning;         // directory of tuning files (vulkan); empty: the defaults
     double stuck_after = 1200;  // seconds; and a quarter of that without any event
 };
 
@@ -255,17 +256,17 @@ class Users {
     Clock::time_point last_event_ = Clock::now();
 };
 
-Result<std::unique_ptr<device::Backend>> open_device(const std::string& name) {
+Result<std::unique_ptr<device::Backend>> open_device(const std::string& name, const std::string& tuning) {
     if (name == "cpu") return cpu::make_backend({.threads = 0});
 #ifdef TANDEM_VULKAN
-    if (name == "vulkan") return vulkan::make_backend({});
+    if (name == "vulkan") return vulkan::make_backend({.tuning = tuning});
 #endif
     return fail("{}: choose cpu or vulkan", name);
 }
 
 Status soak(const Options& options) {
     const Bundle bundle = TRY(open_bundle(""));
-    const auto backend = TRY(open_device(options.device));
+    const auto backend = TRY(open_device(options.device, options.tuning));
     // Far too small a cache for all: blocks are taken away and found again all the time.
     const auto engine = TRY(Engine::open(
         bundle.model, bundle.tokenizer, *backend,
@@ -313,6 +314,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of 
     app.add_option("--device", options.device, "cpu or vulkan (cpu)");
     app.add_option("--seed", options.seed, "Of what is asked (1)");
     app.add_option("--concurrent", options.concurrent, "Answers under way at once (64)");
+    app.add_option("--tolerance", options.tolerance, "How far from the likeliest a token may be, in logits (2)");
+    app.add_option("--tuning", options.tuning, "Directory of tuning files, for vulkan");
     app.add_option("--verify-one-in", options.verify_one_in, "Of how many answers one is checked (4)");
     app.add_flag("--alone", options.alone, "Nothing is shared and nobody else runs: how far rounding alone gets");
     CLI11_PARSE(app, argc, argv);
