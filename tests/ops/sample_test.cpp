@@ -95,6 +95,35 @@ TEST(Sample, TemperatureZeroTakesTheFirstLargest) {
     }
 }
 
+// A number within 2^-22 of 1 gives a token noise of 15 and more, by a logarithm that has to be right to the last bits.
+// The other token is made half a logit more likely with the noise of both, then half a logit less.
+TEST(Sample, NoiseIsRightForNumbersNextToOne) {
+    constexpr int kVocab = 64;
+    const SamplingParams params{.temperature = 1.0F, .seed = 3};
+    const auto uniform = [&](uint64_t draw, int32_t id) {
+        return static_cast<double>(device::sampling_uniform(params.seed, draw, id));
+    };
+    const auto noise = [&](uint64_t draw, int32_t id) { return -std::log(-std::log(uniform(draw, id))); };
+    int found = 0;
+    for (uint64_t draw = 0; found < 3; ++draw) {
+        int32_t rare = 0;
+        while (rare < kVocab && uniform(draw, rare) < 1.0 - 0x1p-22) ++rare;
+        if (rare == kVocab) continue;
+        ++found;
+        const int32_t other = (rare + 1) % kVocab;
+        for (const double more : {-0.5, 0.5}) {
+            std::vector<float> logits(kVocab, -100.0F);
+            logits[static_cast<size_t>(other)] = 0.0F;
+            logits[static_cast<size_t>(rare)] = static_cast<float>(noise(draw, other) - noise(draw, rare) + more);
+            for (const Device& device : devices()) {
+                const std::vector<int32_t> drawn = sample(device.use(), tensor({1, kVocab}, logits),
+                                                          {{.params = &params, .history = {}, .draw = draw}});
+                EXPECT_EQ(drawn[0], more > 0 ? rare : other) << device.name << ", draw " << draw;
+            }
+        }
+    }
+}
+
 TEST(Sample, DrawsWithTheProbabilitiesOfTheSoftmax) {
     const std::vector<double> p = {0.5, 0.25, 0.15, 0.07, 0.03};
     constexpr int kDraws = 4000;

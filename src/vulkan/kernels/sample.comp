@@ -206,6 +206,14 @@ float uniform_of(uint64_t seed, uint64_t draw, uint token) {
     return (float(uint(bits >> 41)) + 0.5) * 1.1920928955078125e-7;
 }
 
+// -log(u). Near 1 Vulkan promises log() within 2^-21 only, of a result that may be as small: of many tokens one would get
+// any noise at all. 1 - u is exact.
+float exponential_of(float u) {
+    const float w = 1.0 - u;
+    if (w >= 0.03125) return -log(u);
+    return w * (1.0 + w * (0.5 + w * (1.0 / 3.0 + w * (0.25 + w * 0.2))));
+}
+
 void adjust(Sampling s) {
     for (uint i = gl_LocalInvocationID.x; i < s.adjustments; i += LANES) {
         const uint at = s.first_adjustment + i;
@@ -239,7 +247,7 @@ uint draw_token(Sampling s, bool masked) {
         if (!kept(key_of(value), id)) continue;
         const float v = relative(value);
         if (s.min_p > 0.0 && exp(v) < s.min_p) continue;
-        const float noisy = v - log(-log(uniform_of(s.seed, s.draw, id)));
+        const float noisy = v - log(exponential_of(uniform_of(s.seed, s.draw, id)));
         if (noisy > best || best_id == 0xffffffffu) {
             best = noisy;
             best_id = id;
