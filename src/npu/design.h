@@ -15,6 +15,7 @@ struct Tile {
     int column = 0;
     int row = 0;
 
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads it
     auto operator<=>(const Tile&) const = default;
 };
 

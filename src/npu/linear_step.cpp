@@ -44,11 +44,11 @@ class LinearStep final : public Step {
     };
 
     Result<const Sized*> for_rows(int64_t rows) {
-        GemmLayout layout = TRY(layout_of(shop_.array(), rows, x_.cols, y_.cols));
+        const GemmLayout layout = TRY(layout_of(shop_.array(), rows, x_.cols, y_.cols));
         if (const auto found = sized_.find(layout.m); found != sized_.end()) return &found->second;
         const Design design = TRY(gemm_i8(layout));
         LoadedDesign* const loaded = TRY(shop_.load(design));
-        return &sized_.emplace(layout.m, Sized{std::move(layout), loaded}).first->second;
+        return &sized_.emplace(layout.m, Sized{layout, loaded}).first->second;
     }
 
     void copy_out(const Buffer& y, int64_t stride, int64_t rows) const {

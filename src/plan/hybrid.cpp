@@ -23,7 +23,7 @@ struct Devices {
     HybridOptions options;
     std::atomic<bool> npu_failed = false;
 
-    device::Backend& of(int device) { return device == kNpu ? *npu : *main; }
+    device::Backend& of(int device) const { return device == kNpu ? *npu : *main; }
 
     void give_up_npu(const Error& why) {
         npu_failed = true;
@@ -158,6 +158,7 @@ std::vector<Crossing> crossings(const std::vector<graph::Segment>& segments, con
 Status HybridExecutable::prepare_slot(const CompileArguments& arguments, Slot& slot) {
     const std::vector<Crossing> crossing = crossings(segments_, wanted_, limits_);
     std::vector<graph::Lifetime> lifetimes;
+    lifetimes.reserve(crossing.size());
     for (const Crossing& each : crossing) lifetimes.push_back(each.lifetime);
     const graph::MemoryPlan memory = graph::place(lifetimes, device::HostBuffer::kPageBytes);
     slot.memory = TRY(device::HostBuffer::allocate(memory.size_bytes, "what the devices hand over",

@@ -121,6 +121,7 @@ class RowBuilder {
 
     void add_column(int column) {
         std::vector<Tile> cores;
+        cores.reserve(static_cast<size_t>(cores_));
         for (int r = 0; r < cores_; ++r) cores.push_back({column, kFirstComputeRow + r});
         for (const RowOperand& operand : op_.inputs) add_operand(operand, column, true);
         if (op_.shared) {

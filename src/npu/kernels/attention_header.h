@@ -2,7 +2,7 @@
 // next.
 #pragma once
 
-#include <stdint.h>
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
 
 namespace tandem::npu {
 

@@ -1,6 +1,6 @@
 // c += a b in int8 with sums in int32: a is T(4,8) of [m][k], b is T(8,8) of [k][n], c is T(4,8) of [m][n].
 // m is a multiple of 8, k of 8, n of 16: two by two blocks are in registers, so that each load serves two products.
-#include <stdint.h>
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
 #include <aie_api/aie.hpp>
 
 extern "C" void matmul_i8(const int8_t* __restrict a, const int8_t* __restrict b, int32_t* __restrict c, int32_t m,

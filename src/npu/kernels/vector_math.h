@@ -2,7 +2,7 @@
 // bfloat16, exactly, and a product of two floats as the sum of the products that matter.
 #pragma once
 
-#include <stdint.h>
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
 #include <aie_api/aie.hpp>
 
 namespace tandem::npu::kernels {
@@ -132,7 +132,7 @@ inline Floats two_rows(float upper, float lower) {
 }
 
 inline float float_of_bits(int32_t bits) {
-    float value;
+    float value = 0;
     __builtin_memcpy(&value, &bits, sizeof value);
     return value;
 }

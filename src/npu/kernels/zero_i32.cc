@@ -1,5 +1,5 @@
 // c = 0; count is a multiple of 16.
-#include <stdint.h>
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
 #include <aie_api/aie.hpp>
 
 extern "C" void zero_i32(int32_t* __restrict c, int32_t count) {

@@ -45,6 +45,13 @@ constexpr const char* kTale =
     "called, \"Come and play with us!\" \"I cannot,\" said the fox. \"I gave my word.\" After seven days, Bruno "
     "came back and found the button just as before. \"I knew that I could trust you,\" said Bruno.";
 
+// Under a sanitizer the emulator takes minutes for all of them.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kAsked = 4;
+#else
+constexpr size_t kAsked = std::size(kQuestions);
+#endif
+
 class HybridEngine : public EngineTest {
   protected:
     struct Setup {
@@ -91,15 +98,16 @@ class HybridEngine : public EngineTest {
 TEST_F(HybridEngine, SaysTheSameThroughEveryPlacement) {
     const std::unique_ptr<Engine> alone = open_on(cpu());
     std::vector<std::string> expected;
-    for (const char* text : kQuestions) expected.push_back(answer(*alone, question(text)).text);
+    expected.reserve(kAsked);
+    for (size_t i = 0; i < kAsked; ++i) expected.push_back(answer(*alone, question(kQuestions[i])).text);
     for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
         const std::unique_ptr<device::Backend> device = hybrid({.policy = policy});
         const std::unique_ptr<Engine> engine = open_on(*device);
         size_t same = 0;
-        for (size_t i = 0; i < std::size(kQuestions); ++i) {
+        for (size_t i = 0; i < kAsked; ++i) {
             same += answer(*engine, question(kQuestions[i])).text == expected[i] ? 1 : 0;
         }
-        EXPECT_GE(same, 19 * std::size(kQuestions) / 20) << name(policy);
+        EXPECT_GE(same, 19 * kAsked / 20) << name(policy);
         EXPECT_TRUE(notes_.empty()) << notes_.front();
     }
 }

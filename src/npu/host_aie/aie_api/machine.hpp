@@ -2,7 +2,7 @@
 // Our own implementation of the public aie_api for the host, as all files of this folder.
 #pragma once
 
-#include <stdint.h>
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {

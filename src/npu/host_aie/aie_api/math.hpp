@@ -3,7 +3,7 @@
 
 #include <aie_api/shuffle.hpp>
 
-#include <math.h>
+#include <math.h>  // NOLINT(modernize-deprecated-headers): kernels call it without std
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {

@@ -3,7 +3,7 @@
 
 #include <aie_api/vector.hpp>
 
-#include <stddef.h>
+#include <stddef.h>  // NOLINT(modernize-deprecated-headers): kernels use it without std
 #include <iterator>
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
@@ -51,6 +51,7 @@ class vector_reference {
         store_v(place_, v);
         return *this;
     }
+    // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): it stores what it has loaded
     vector_reference& operator=(const vector_reference& other) {
         store_v(place_, load_v<N>(other.place_));
         return *this;

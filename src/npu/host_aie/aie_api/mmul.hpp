@@ -16,7 +16,7 @@ template <typename A, typename B>
 constexpr unsigned matrix_rate() {
     if constexpr (std::is_same_v<A, bfloat16> && std::is_same_v<B, bfloat16>) return 128;
     if constexpr (is_float<A> || is_float<B>) return 21;
-    constexpr unsigned bytes = sizeof(A) * sizeof(B);
+    constexpr unsigned bytes = sizeof(A) * sizeof(B);  // NOLINT(bugprone-sizeof-expression): the rate falls with both
     return bytes == 1 ? 256 : bytes == 2 ? 128 : bytes == 4 ? 64 : bytes == 8 ? 32 : 16;
 }
 
@@ -83,10 +83,12 @@ inline void multiply_blocks(const A* a, const B* b, C* c) {
         using Wide = std::conditional_t<(sizeof(A) == 1 && sizeof(B) == 1), int16_t, C>;
         using Bits = std::make_unsigned_t<C>;
         Wide wide[S * T];
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number
         for (unsigned i = 0; i < S * T; ++i) wide[i] = static_cast<Wide>(b[i]);
         for (unsigned i = 0; i < R; ++i) {
             Bits sums[T] = {};
             for (unsigned k = 0; k < S; ++k) {
+                // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number
                 const Wide factor = static_cast<Wide>(a[i * S + k]);
                 for (unsigned j = 0; j < T; ++j) sums[j] += static_cast<Bits>(product<C>(factor, wide[k * T + j]));
             }

@@ -166,8 +166,10 @@ constexpr S product(A a, B b) {
 template <typename T>
 T saturated(int64_t value, saturation_mode mode) {
     if (mode == saturation_mode::none) return static_cast<T>(value);
+    // NOLINTBEGIN(bugprone-signed-char-misuse): int8 is a number
     constexpr int64_t highest = static_cast<int64_t>(std::numeric_limits<T>::max());
     int64_t lowest = static_cast<int64_t>(std::numeric_limits<T>::min());
+    // NOLINTEND(bugprone-signed-char-misuse)
     if (mode == saturation_mode::symmetric && std::is_signed_v<T>) lowest = -highest;
     return static_cast<T>(value < lowest ? lowest : value > highest ? highest : value);
 }

@@ -3,7 +3,7 @@
 
 #include <aie_api/types.hpp>
 
-#include <string.h>
+#include <string.h>  // NOLINT(modernize-deprecated-headers): kernels call it without std
 #include <array>
 
 // NOLINTBEGIN(readability-identifier-naming,google-explicit-constructor): names and conversions of the public API
