@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
 #include "engine/perplexity.h"
 #include "engine/scorer.h"
@@ -47,9 +48,9 @@ constexpr const char* kTale =
 
 // Under a sanitizer the emulator takes minutes for all of them.
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kAsked = 4;
+constexpr std::span kAsked(kQuestions, 4);
 #else
-constexpr size_t kAsked = std::size(kQuestions);
+constexpr std::span kAsked(kQuestions);
 #endif
 
 class HybridEngine : public EngineTest {
@@ -98,16 +99,16 @@ class HybridEngine : public EngineTest {
 TEST_F(HybridEngine, SaysTheSameThroughEveryPlacement) {
     const std::unique_ptr<Engine> alone = open_on(cpu());
     std::vector<std::string> expected;
-    expected.reserve(kAsked);
-    for (size_t i = 0; i < kAsked; ++i) expected.push_back(answer(*alone, question(kQuestions[i])).text);
+    expected.reserve(kAsked.size());
+    for (const char* text : kAsked) expected.push_back(answer(*alone, question(text)).text);
     for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
         const std::unique_ptr<device::Backend> device = hybrid({.policy = policy});
         const std::unique_ptr<Engine> engine = open_on(*device);
         size_t same = 0;
-        for (size_t i = 0; i < kAsked; ++i) {
-            same += answer(*engine, question(kQuestions[i])).text == expected[i] ? 1 : 0;
+        for (size_t i = 0; i < kAsked.size(); ++i) {
+            same += answer(*engine, question(kAsked[i])).text == expected[i] ? 1 : 0;
         }
-        EXPECT_GE(same, 19 * kAsked / 20) << name(policy);
+        EXPECT_GE(same, 19 * kAsked.size() / 20) << name(policy);
         EXPECT_TRUE(notes_.empty()) << notes_.front();
     }
 }
@@ -125,6 +126,7 @@ TEST_F(HybridEngine, AnNpuThatVanishesCostsNoRequest) {
     const std::unique_ptr<device::Backend> device = hybrid({.fails_after = 20});  // in the middle of a layer
     const std::unique_ptr<Engine> engine = open_on(*device);
     std::vector<Ticket> tickets;
+    tickets.reserve(3);
     for (int i = 0; i < 3; ++i) tickets.push_back(submit(*engine, question(kQuestions[i])));
     engine->run_until_idle();
     EXPECT_EQ(engine->audit(), "");
