@@ -256,7 +256,8 @@ class Users {
     Clock::time_point last_event_ = Clock::now();
 };
 
-Result<std::unique_ptr<device::Backend>> open_device(const std::string& name, const std::string& tuning) {
+Result<std::unique_ptr<device::Backend>> open_device(const std::string& name,
+                                                     [[maybe_unused]] const std::string& tuning) {
     if (name == "cpu") return cpu::make_backend({.threads = 0});
 #ifdef TANDEM_VULKAN
     if (name == "vulkan") return vulkan::make_backend({.tuning = tuning});
