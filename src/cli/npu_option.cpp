@@ -39,8 +39,9 @@ Result<OpenedNpu> open_npu_of(const NpuRequest& request) {
         std::unique_ptr<npu::Runtime> emulator = TRY(npu::make_emulator_runtime());
         return OpenedNpu{std::move(emulator), npu::find_array("npu1")};
     }
-    std::unique_ptr<npu::Runtime> runtime = TRY(npu::open_npu({.built = built_npu_design}));
     const npu::Discovery found = npu::discover(npu::System::here());
+    TRY(found.usable());
+    std::unique_ptr<npu::Runtime> runtime = TRY(npu::open_xrt({.built = built_npu_design}));
     const npu::Array* const array = found.device ? npu::find_array(found.device->array) : nullptr;
     if (array == nullptr) return fail("the NPU of this machine is of a kind that is not known here");
     return OpenedNpu{std::move(runtime), array};

@@ -13,14 +13,13 @@
 #include "models/synthetic.h"
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
+#include "plan/micro_batch.h"
 
 namespace tandem::cli {
 
 namespace {
 
-// A chunk of a prompt that the engine gives to both devices at once, and its micro-batches.
-constexpr int kChunkRows = 2048;
-constexpr int kMicroRows = 512;
+constexpr int kChunkRows = plan::kMicroBatches * plan::kMicroRows;  // that the engine gives to both devices at once
 
 struct PlanOptions {
     std::string model = "gemma3-27b";
@@ -58,10 +57,8 @@ Result<PlannedModel> open_shape(const std::string& name) {
 PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int prompt, const plan::Machine& machine) {
     const auto chunk_at = [&](int past) {
         const int rows = std::min(kChunkRows, prompt - past);
-        return plan::ChunkShape{.rows = rows,
-                                .past = past,
-                                .micro_rows = std::min(kMicroRows, std::max(32, rows / 4)),
-                                .kv_dtype = DType::q8_0};
+        return plan::ChunkShape{
+            .rows = rows, .past = past, .micro_rows = plan::micro_rows(rows), .kv_dtype = DType::q8_0};
     };
     plan::Placement placement{.policy = policy};
     if (policy == plan::Policy::npu_prefill) placement = best_npu_prefill(program, chunk_at(0), machine).placement;

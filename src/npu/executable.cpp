@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/stage_times.h"
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
 #include "graph/ops.h"
@@ -115,18 +116,12 @@ Result<std::vector<device::StageTime>> NpuExecutable::run(const device::Batch& b
     TRY(device::check_step(batch, step_limits_));
     extents_ = {.tokens = std::ssize(batch.tokens), .outputs = std::ssize(batch.output_rows)};
     const StepContext context{.batch = batch, .rows = extents_.tokens};
-    std::map<std::string_view, device::StageTime> times;
+    device::StageTimes times;
     for (size_t n = 0; n < steps_.size(); ++n) {
-        const std::string_view name = program_.nodes[n].op.name();
-        device::StageTime& time = times[name];
-        time.name = name;
-        time.count += 1;
-        time.seconds += TRY(steps_[n]->run(context));
+        const double seconds = TRY(steps_[n]->run(context));
+        times.add(program_.nodes[n].op.name(), seconds);
     }
-    std::vector<device::StageTime> list;
-    list.reserve(times.size());
-    for (auto& [name, time] : times) list.push_back(std::move(time));
-    return list;
+    return times.list();
 }
 
 }  // namespace

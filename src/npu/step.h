@@ -103,7 +103,7 @@ bool is_activation(const graph::Program& program, graph::ValueId id);
 struct StepMaker {
     bool (*supports)(const graph::Program& program, const graph::Node& node);
     Result<std::unique_ptr<Step>> (*make)(Workshop& shop, const StepSource& source);
-    // Seconds by the cost model, dispatches apart.
+    // Seconds by the cost model, each design as one of several that are started together.
     Result<double> (*predict)(CostTable& costs, const graph::Program& program, const graph::Node& node,
                               const device::Batch& batch);
 };

@@ -55,14 +55,6 @@ struct ResultPlace {
     std::vector<std::byte> bytes;  // of the last step
 };
 
-// Short enough that several overlap, long enough that weights are worth their reading.
-constexpr int kMicroBatches = 4;
-constexpr int64_t kFewestMicroRows = 32;
-
-int64_t micro_rows(int64_t step_rows, const HybridOptions& options) {
-    return std::min<int64_t>({step_rows, options.micro_rows, std::max(kFewestMicroRows, step_rows / kMicroBatches)});
-}
-
 bool brings_prompt(const device::Batch& batch) {
     return std::any_of(batch.sequences.begin(), batch.sequences.end(),
                        [](const device::SequenceRows& rows) { return rows.rows > 1; });
@@ -96,7 +88,6 @@ class HybridExecutable final : public device::Executable {
     std::shared_ptr<Devices> devices_;
     std::shared_ptr<device::KvCache> cache_;
     std::unique_ptr<device::Executable> whole_;  // on the main device: short steps, and when the NPU fails
-    graph::Program program_;
     std::vector<std::string> wanted_;
     graph::Extents limits_;  // of a micro-batch
     int min_rows_ = 0;
@@ -111,11 +102,11 @@ Status HybridExecutable::prepare(const CompileArguments& arguments, const Placem
     whole_ = TRY(devices_->main->compile(arguments.program, arguments.weights, arguments.cache, arguments.options));
     cache_ = arguments.cache;
     wanted_ = arguments.options.results;
-    program_ = graph::keep_results(arguments.program, wanted_);
+    const graph::Program program = graph::keep_results(arguments.program, wanted_);
     min_rows_ = min_rows;
-    const int64_t rows = micro_rows(arguments.options.limits.tokens, devices_->options);
+    const int64_t rows = micro_rows(arguments.options.limits.tokens, devices_->options.micro_rows);
     limits_ = {.tokens = rows, .outputs = std::min(rows, arguments.options.limits.outputs)};
-    segments_ = graph::cut(program_, place(program_, placement, *devices_->npu));
+    segments_ = graph::cut(program, place(program, placement, *devices_->npu));
     for (const graph::Segment& segment : segments_) device_of_segment_.push_back(segment.device);
     for (Slot& slot : slots_) TRY(prepare_slot(arguments, slot));
     find_results();
@@ -210,7 +201,7 @@ Status HybridExecutable::run_together(const device::Batch& batch) {
     for (ResultPlace& result : results_) result.bytes.assign(result.row_bytes * batch.output_rows.size(), std::byte{0});
     TRY(cache_->settle());
     const std::vector<MicroBatch> parts =
-        split(batch, static_cast<int>(micro_rows(std::ssize(batch.tokens), devices_->options)));
+        split(batch, micro_rows(std::ssize(batch.tokens), devices_->options.micro_rows));
     PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
     std::optional<PipelineFailure> failure = run_pipeline(order, [&](Task task) { return run_task(task, parts); });
     if (!failure) return Ok{};

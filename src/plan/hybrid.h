@@ -7,6 +7,7 @@
 
 #include "device/backend.h"
 #include "device/rates.h"
+#include "plan/micro_batch.h"
 #include "plan/placement.h"
 #include "plan/timeline.h"
 
@@ -14,10 +15,10 @@ namespace tandem::plan {
 
 struct HybridOptions {
     Policy policy = Policy::automatic;
-    int npu_layers = 0;    // of npu_prefill; 0: what the cost model finds
-    int min_rows = 0;      // steps with fewer rows run on the main device alone; 0: what the cost model finds
-    int micro_rows = 512;  // of a micro-batch
-    bool strict = false;   // a step whose NPU part fails, fails
+    int npu_layers = 0;           // of npu_prefill; 0: what the cost model finds
+    int min_rows = 0;             // steps with fewer rows run on the main device alone; 0: what the cost model finds
+    int micro_rows = kMicroRows;  // of a micro-batch
+    bool strict = false;          // a step whose NPU part fails, fails
     // What the main device does at best, for the cost model; asked for when a placement has to be found.
     std::function<device::Rates()> main_rates = {};
     // Told once, when the NPU has failed and the main device goes on alone.

@@ -20,6 +20,11 @@ void add_sequence(device::Batch& part, const device::SequenceRows& sequence, int
 
 }  // namespace
 
+int micro_rows(int64_t step_rows, int most) {
+    constexpr int64_t kFewest = 32;
+    return static_cast<int>(std::min({step_rows, int64_t{most}, std::max(kFewest, step_rows / kMicroBatches)}));
+}
+
 std::vector<MicroBatch> split(const device::Batch& batch, int rows) {
     const auto all = static_cast<int>(batch.tokens.size());
     const auto found = std::make_shared<bool>(false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "device/batch.h"
@@ -12,6 +13,12 @@ struct MicroBatch {
     device::Batch batch;
     std::vector<size_t> outputs;  // which of the whole Batch's these are
 };
+
+// Rows that a micro-batch of such a step should have, at most `most`: few enough that several overlap, enough that
+// weights are worth their reading.
+inline constexpr int kMicroBatches = 4;
+inline constexpr int kMicroRows = 512;
+int micro_rows(int64_t step_rows, int most = kMicroRows);
 
 // Of at most `rows` rows each. They point to what `batch` points to, and call its find_allowed once in all.
 std::vector<MicroBatch> split(const device::Batch& batch, int rows);

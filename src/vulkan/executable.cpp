@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "device/stage_times.h"
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
 #include "vulkan/host_import.h"
@@ -381,21 +382,14 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
     });
     TRY(ran);
     const std::vector<double> at = TRY(times->read(written));
-    std::map<std::string, device::StageTime> by_name;
+    device::StageTimes parts;
     uint32_t next = 0;
     for (const Stage& stage : staged_.stages) {
         if (skipped(stage, bucket)) continue;
-        device::StageTime& total = by_name[stage.name];
-        total.name = stage.name;
-        total.count += 1;
-        total.seconds += (at[next + 1] - at[next]) * 1e-9;
-        total.weight_bytes += stage.weight_bytes;
+        parts.add(stage.name, (at[next + 1] - at[next]) * 1e-9, stage.weight_bytes);
         ++next;
     }
-    std::vector<device::StageTime> result;
-    result.reserve(by_name.size());
-    for (auto& [name, total] : by_name) result.push_back(std::move(total));
-    return result;
+    return parts.list();
 }
 
 }  // namespace

@@ -4,10 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "cpu/backend.h"
 #include "golden/model_files.h"
+#include "golden/relative_error.h"
 #include "golden/run_program.h"
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
@@ -27,19 +26,6 @@ std::unique_ptr<device::Backend> reference_device() {
 std::unique_ptr<device::Backend> emulated_npu(int64_t fails_after = -1) {
     return npu::make_backend(npu::make_emulator_runtime({.fails_after = fails_after}).value(),
                              *npu::find_array("npu1"));
-}
-
-// The largest difference, as a share of the largest.
-double hybrid_error(const std::vector<float>& actual, const std::vector<float>& expected) {
-    EXPECT_EQ(actual.size(), expected.size());
-    double largest = 0;
-    double difference = 0;
-    for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
-        largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-        const double error = std::abs(static_cast<double>(actual[i]) - expected[i]);
-        difference = std::max(difference, std::isnan(error) ? INFINITY : error);
-    }
-    return difference / largest;
 }
 
 std::vector<int32_t> hybrid_tokens(int vocab) {
@@ -92,7 +78,7 @@ TEST_P(Hybrid, TheNpuRoundsToInt8AndNoWorse) {
     for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
         const std::unique_ptr<device::Backend> both = plan::make_hybrid(
             reference_device(), emulated_npu(), {.policy = policy, .npu_layers = 99, .micro_rows = 16, .strict = true});
-        const double error = hybrid_error(chunked_logits(*both, model), expected);
+        const double error = relative_error(chunked_logits(*both, model), expected);
         RecordProperty("relative_error", std::to_string(error));
         EXPECT_LT(error, kNpuTolerance) << name(policy);
         EXPECT_GT(error, 0) << name(policy) << ": nothing ran on the NPU";
@@ -111,7 +97,7 @@ TEST(HybridGpu, SharesItsCacheAndValuesWithTheNpu) {
             const std::unique_ptr<device::Backend> both =
                 plan::make_hybrid(vulkan::make_backend({.validation = true}).value(), emulated_npu(),
                                   {.policy = policy, .npu_layers = 2, .micro_rows = 16, .strict = true});
-            const double error = hybrid_error(chunked_logits(*both, model, DType::q8_0), expected);
+            const double error = relative_error(chunked_logits(*both, model, DType::q8_0), expected);
             EXPECT_LT(error, kNpuTolerance) << family << ", " << name(policy);
         }
     }
