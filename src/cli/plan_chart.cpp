@@ -32,6 +32,20 @@ const char* color_of(plan::Policy policy) {
     return "";
 }
 
+std::string xml_text(std::string_view text) {
+    std::string safe;
+    for (const char letter : text) {
+        if (letter == '&') {
+            safe += "&amp;";
+        } else if (letter == '<') {
+            safe += "&lt;";
+        } else {
+            safe += letter;
+        }
+    }
+    return safe;
+}
+
 std::string bar(int x, const PlanRow& row, double most) {
     const int height = static_cast<int>(row.tokens_per_s() / most * (kBottom - kTop));
     return fmt::format(
@@ -67,7 +81,7 @@ Status write_plan_chart(const std::string& path, const std::string& title, const
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"13\">\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         "<text x=\"{}\" y=\"28\" font-size=\"17\">{}: tokens of a prompt per second, predicted, not measured</text>\n",
-        kWidth, kHeight, kLeft, title);
+        kWidth, kHeight, kLeft, xml_text(title));
     int x = kLeft;
     for (const auto& [prompt, group] : groups) {
         const int begin = x;

@@ -12,8 +12,7 @@ namespace tandem::npu {
 
 namespace {
 
-// Designs are for a power of two of tokens, and for that or one and a half times that of keys, so that there are few.
-constexpr int64_t kFewestQueryTokens = 32;
+// Designs are for a power of two of keys or three quarters of one, so that there are few.
 constexpr int64_t kFewestKeys = 64;
 constexpr int64_t kMaxHeadDim = 256;
 
@@ -40,8 +39,7 @@ Seen seen_by(const device::SequenceRows& rows, int window) {
 
 Result<AttentionLayout> layout_of_attention(const Array& array, const op::Attention& op,
                                             const device::SequenceRows& rows) {
-    const auto tokens = static_cast<uint64_t>(std::max<int64_t>(rows.rows, kFewestQueryTokens));
-    return attention_layout({.tokens = static_cast<int64_t>(std::bit_ceil(tokens)),
+    return attention_layout({.tokens = design_rows(rows.rows),
                              .heads = op.heads,
                              .kv_heads = op.kv_heads,
                              .head_dim = padded_dim(op),
@@ -66,17 +64,31 @@ class AttentionStep final : public Step {
     }
 
   private:
+    struct Sized {
+        AttentionLayout layout;
+        LoadedDesign* design = nullptr;
+    };
+
+    Result<const Sized*> for_sequence(const device::SequenceRows& sequence) {
+        const std::pair size(design_rows(sequence.rows), rounded_keys(seen_by(sequence, op_.window).count));
+        return sized_.get(size, [&]() -> Result<Sized> {
+            AttentionLayout layout = TRY(layout_of_attention(shop_.array(), op_, sequence));
+            const Design design = TRY(attention_i8(layout));
+            LoadedDesign* const loaded = TRY(shop_.load(design));
+            return Sized{std::move(layout), loaded};
+        });
+    }
+
     Result<double> run_sequence(const device::SequenceRows& sequence) {
-        const AttentionLayout layout = TRY(layout_of_attention(shop_.array(), op_, sequence));
-        const Design design = TRY(attention_i8(layout));
-        LoadedDesign* const loaded = TRY(shop_.load(design));
+        const Sized& sized = *TRY(for_sequence(sequence));
+        const AttentionLayout& layout = sized.layout;
         Buffer* const q = TRY(shop_.scratch(0, layout.q_bytes()));
         Buffer* const kv = TRY(shop_.scratch(1, layout.kv_bytes()));
         Buffer* const y = TRY(shop_.scratch(2, layout.y_bytes()));
         pack_rows(layout, sequence, q->bytes().first(static_cast<size_t>(layout.q_bytes())));
         pack_cache(layout, sequence, kv->bytes().first(static_cast<size_t>(layout.kv_bytes())));
         Buffer* const arguments[] = {q, kv, y};
-        const RunReport report = TRY(loaded->run(arguments));
+        const RunReport report = TRY(sized.design->run(arguments));
         copy_out(layout, sequence, reinterpret_cast<const float*>(y->bytes().data()));
         return report.seconds;
     }
@@ -155,7 +167,8 @@ class AttentionStep final : public Step {
     op::Attention op_;
     Operand q_, y_;
     std::shared_ptr<device::KvCache> cache_;
-    size_t group_;  // of the cache
+    size_t group_;                                      // of the cache
+    BySize<std::pair<int64_t, int64_t>, Sized> sized_;  // by tokens and keys
     std::vector<float> padded_rows_;
     Side keys_, values_;  // of one head
 };

@@ -10,12 +10,8 @@ namespace tandem::npu {
 
 namespace {
 
-// A design is for a power of two of rows, so that there are few of them.
-constexpr int64_t kFewestRows = 32;
-
 Result<GemmLayout> layout_of(const Array& array, int64_t rows, int64_t k, int64_t n) {
-    const auto rounded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(rows, kFewestRows))));
-    return gemm_layout({.m = rounded, .k = k, .n = n, .array = std::string(array.name)});
+    return gemm_layout({.m = design_rows(rows), .k = k, .n = n, .array = std::string(array.name)});
 }
 
 class LinearStep final : public Step {
@@ -44,11 +40,12 @@ class LinearStep final : public Step {
     };
 
     Result<const Sized*> for_rows(int64_t rows) {
-        const GemmLayout layout = TRY(layout_of(shop_.array(), rows, x_.cols, y_.cols));
-        if (const auto found = sized_.find(layout.m); found != sized_.end()) return &found->second;
-        const Design design = TRY(gemm_i8(layout));
-        LoadedDesign* const loaded = TRY(shop_.load(design));
-        return &sized_.emplace(layout.m, Sized{layout, loaded}).first->second;
+        return sized_.get(design_rows(rows), [&]() -> Result<Sized> {
+            const GemmLayout layout = TRY(layout_of(shop_.array(), rows, x_.cols, y_.cols));
+            const Design design = TRY(gemm_i8(layout));
+            LoadedDesign* const loaded = TRY(shop_.load(design));
+            return Sized{layout, loaded};
+        });
     }
 
     void copy_out(const Buffer& y, int64_t stride, int64_t rows) const {
@@ -60,7 +57,7 @@ class LinearStep final : public Step {
     Workshop& shop_;
     Operand x_, y_;
     std::shared_ptr<Buffer> weight_;
-    std::map<int64_t, Sized> sized_;  // by their rows
+    BySize<int64_t, Sized> sized_;  // by rows
 };
 
 // A bias would be added after the scales, which no kernel does.

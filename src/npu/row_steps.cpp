@@ -1,5 +1,4 @@
 // Steps for the ops that take each row, or each element, by itself.
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -12,16 +11,21 @@ namespace tandem::npu {
 
 namespace {
 
-// Designs are for a power of two of rows, so that there are few.
-int64_t bucket_of(int64_t rows) {
-    constexpr int64_t kFewest = 32;
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(rows, kFewest))));
+struct LoadedRows {
+    LoadedDesign* design = nullptr;
+    int64_t rows = 0;  // that its arguments have
+};
+
+Result<LoadedRows> load_rows(Workshop& shop, const Result<RowDesign>& made) {
+    if (!made) return made.error();
+    LoadedDesign* const design = TRY(shop.load(made->design));
+    return LoadedRows{design, made->rows};
 }
 
 // Runs a design over operands: in place where they have room for the design's rows, else by way of scratch memory.
 class RowRun {
   public:
-    RowRun(Workshop& shop, const RowDesign& row_design) : shop_(shop), design_(row_design) {}
+    RowRun(Workshop& shop, const LoadedRows& design) : shop_(shop), design_(design) {}
 
     Status input(const Operand& operand, int64_t row_floats, int64_t rows) {
         const int64_t bytes = design_.rows * row_floats * 4;
@@ -39,8 +43,7 @@ class RowRun {
 
     // `y` is the last argument.
     Result<double> run(const Operand& y, int64_t row_floats, int64_t rows) {
-        LoadedDesign* const loaded = TRY(shop_.load(design_.design));
-        const RunReport report = TRY(loaded->run(arguments_));
+        const RunReport report = TRY(design_.design->run(arguments_));
         const Buffer* const made = arguments_.back();
         if (made != y.buffer.get())
             std::memcpy(y.data(), made->bytes().data(), static_cast<size_t>(rows * row_floats) * sizeof(float));
@@ -54,7 +57,7 @@ class RowRun {
     }
 
     Workshop& shop_;
-    const RowDesign& design_;
+    const LoadedRows& design_;
     std::vector<Buffer*> arguments_;
 };
 
@@ -70,9 +73,13 @@ class RmsNormStep final : public Step {
 
     Result<double> run(const StepContext& context) override {
         const int64_t rows = context.rows * (x_.cols / width_);
-        const RowDesign design = TRY(rms_norm_design(
-            {.rows = bucket_of(rows), .cols = width_, .eps = eps_, .array = std::string(shop_.array().name)}));
-        RowRun runner(shop_, design);
+        const int64_t sized = design_rows(rows);
+        const LoadedRows* const design = TRY(designs_.get(sized, [&] {
+            return load_rows(
+                shop_, rms_norm_design(
+                           {.rows = sized, .cols = width_, .eps = eps_, .array = std::string(shop_.array().name)}));
+        }));
+        RowRun runner(shop_, *design);
         TRY(runner.input(x_, width_, rows));
         runner.constant(weight_.get());
         TRY(runner.output(y_, width_));
@@ -85,6 +92,7 @@ class RmsNormStep final : public Step {
     std::shared_ptr<Buffer> weight_;
     int64_t width_;
     float eps_;
+    BySize<int64_t, LoadedRows> designs_;  // by rows
 };
 
 constexpr int64_t kMaxNormWidth = 5376;
@@ -112,7 +120,7 @@ Result<double> predict_rms_norm(CostTable& costs, const graph::Program& program,
                                 const device::Batch& batch) {
     const int64_t width = norm_width(program, node);
     const int64_t rows = std::ssize(batch.tokens) * (program.value(node.output).type.cols() / width);
-    const RowDesign design = TRY(rms_norm_design({.rows = bucket_of(rows),
+    const RowDesign design = TRY(rms_norm_design({.rows = design_rows(rows),
                                                   .cols = width,
                                                   .eps = node.op.as<op::RmsNorm>()->eps,
                                                   .array = std::string(costs.array().name)}));
@@ -125,10 +133,12 @@ class RopeStep final : public Step {
         : shop_(shop), x_(source.input(0)), y_(source.output()), op_(*source.node.op.as<op::Rope>()) {}
 
     Result<double> run(const StepContext& context) override {
-        const RowDesign design = TRY(design_of(op_, bucket_of(context.rows), x_.cols, shop_.array()));
-        Buffer* const turns = TRY(shop_.scratch(kTurns, design.rows * op_.head_dim * 4));
+        const int64_t sized = design_rows(context.rows);
+        const LoadedRows* const design =
+            TRY(designs_.get(sized, [&] { return load_rows(shop_, design_of(op_, sized, x_.cols, shop_.array())); }));
+        Buffer* const turns = TRY(shop_.scratch(kTurns, design->rows * op_.head_dim * 4));
         fill_turns(context.batch.positions, reinterpret_cast<float*>(turns->bytes().data()));
-        RowRun runner(shop_, design);
+        RowRun runner(shop_, *design);
         TRY(runner.input(x_, x_.cols, context.rows));
         runner.constant(turns);
         TRY(runner.output(y_, y_.cols));
@@ -161,6 +171,7 @@ class RopeStep final : public Step {
     Workshop& shop_;
     Operand x_, y_;
     op::Rope op_;
+    BySize<int64_t, LoadedRows> designs_;  // by rows
 };
 
 bool rope_supported(const graph::Program& program, const graph::Node& node) {
@@ -175,7 +186,7 @@ Result<std::unique_ptr<Step>> make_rope(Workshop& shop, const StepSource& source
 
 Result<double> predict_rope(CostTable& costs, const graph::Program& program, const graph::Node& node,
                             const device::Batch& batch) {
-    const RowDesign design = TRY(RopeStep::design_of(*node.op.as<op::Rope>(), bucket_of(std::ssize(batch.tokens)),
+    const RowDesign design = TRY(RopeStep::design_of(*node.op.as<op::Rope>(), design_rows(std::ssize(batch.tokens)),
                                                      program.value(node.output).type.cols(), costs.array()));
     return costs.seconds(design.design);
 }
@@ -193,9 +204,11 @@ class ElementwiseStep final : public Step {
         : shop_(shop), op_(source.node.op), a_(source.input(0)), b_(source.input(1)), y_(source.output()) {}
 
     Result<double> run(const StepContext& context) override {
-        const RowDesign design = TRY(elementwise_design(op_, bucket_of(context.rows) * y_.cols, shop_.array()));
+        const int64_t sized = design_rows(context.rows);
+        const LoadedRows* const design = TRY(designs_.get(
+            sized, [&] { return load_rows(shop_, elementwise_design(op_, sized * y_.cols, shop_.array())); }));
         const int64_t count = context.rows * y_.cols;
-        RowRun runner(shop_, design);
+        RowRun runner(shop_, *design);
         TRY(runner.input(a_, 1, count));
         TRY(runner.input(b_, 1, count));
         TRY(runner.output(y_, 1));
@@ -206,6 +219,7 @@ class ElementwiseStep final : public Step {
     Workshop& shop_;
     graph::Op op_;
     Operand a_, b_, y_;
+    BySize<int64_t, LoadedRows> designs_;  // by rows
 };
 
 bool elementwise_supported(const graph::Program& program, const graph::Node& node) {
@@ -220,7 +234,7 @@ Result<double> predict_elementwise(CostTable& costs, const graph::Program& progr
                                    const device::Batch& batch) {
     const int64_t cols = program.value(node.output).type.cols();
     const RowDesign design =
-        TRY(elementwise_design(node.op, bucket_of(std::ssize(batch.tokens)) * cols, costs.array()));
+        TRY(elementwise_design(node.op, design_rows(std::ssize(batch.tokens)) * cols, costs.array()));
     return costs.seconds(design.design);
 }
 

@@ -1,6 +1,7 @@
 #include "npu/step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -29,6 +30,11 @@ const KindOfStep kSteps[] = {
 };
 
 }  // namespace
+
+int64_t design_rows(int64_t rows) {
+    constexpr int64_t kFewest = 32;
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(rows, kFewest))));
+}
 
 bool is_activation(const graph::Program& program, graph::ValueId id) {
     const graph::Value& value = program.value(id);

@@ -67,6 +67,21 @@ class CostTable {
     std::map<std::string, double> known_;
 };
 
+// What a step needs for one size, made when it first comes.
+template <typename Size, typename Value>
+class BySize {
+  public:
+    template <typename Make>
+    Result<const Value*> get(const Size& size, const Make& make) {
+        if (const auto found = values_.find(size); found != values_.end()) return &found->second;
+        Value made = TRY(make());
+        return &values_.emplace(size, std::move(made)).first->second;
+    }
+
+  private:
+    std::map<Size, Value> values_;
+};
+
 struct StepContext {
     const device::Batch& batch;
     int64_t rows = 0;  // of the values with a row for each token
@@ -95,6 +110,9 @@ struct StepSource {
     Operand input(size_t index) const { return value(node.inputs[index]); }
     Operand output() const { return value(node.output); }
 };
+
+// Rows that a design for `rows` of them is made for: a power of two, so that there are few designs.
+int64_t design_rows(int64_t rows);
 
 // A row of floats for each token: what steps take and make.
 bool is_activation(const graph::Program& program, graph::ValueId id);
