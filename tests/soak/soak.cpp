@@ -34,6 +34,7 @@ struct Options {
     bool alone = false;  // nothing is shared and nobody else runs: how far rounding alone gets
     // Of logits: activations are rounded to 8 bits, so that small differences grow; --alone shows how far.
     double tolerance = 2.0;
+    bool exact = false;         // a device that rounds nothing, and a tolerance that nothing wrong hides under
     std::string tuning;         // directory of tuning files (vulkan); empty: the defaults
     double stuck_after = 1200;  // seconds; and a quarter of that without any event
 };
@@ -72,13 +73,12 @@ double deviation(std::span<const float> logits, const device::SamplingParams& pa
 // People who ask, change their minds, and look closely at the answers.
 class Users {
   public:
-    Users(Engine& engine, const Bundle& bundle, const Options& options)
-        : engine_(engine), bundle_(bundle), options_(options), random_(options.seed) {}
+    Users(Engine& engine, const Bundle& bundle, device::Backend& checker, const Options& options)
+        : engine_(engine), bundle_(bundle), checker_(checker), options_(options), random_(options.seed) {}
 
     // Asks until `end`, then waits for the last answers. Returns what is wrong, or nothing.
     std::string run(Clock::time_point end) {
-        checker_ = cpu::make_backend({.threads = 1}).value();
-        scorer_ = Scorer::open(bundle_.model, *checker_, {.context = engine_.context()}).value();
+        scorer_ = Scorer::open(bundle_.model, checker_, {.context = engine_.context()}).value();
         double warm = 0;
         while (problem_.empty()) {
             const bool asking = Clock::now() < end;
@@ -240,9 +240,9 @@ class Users {
 
     Engine& engine_;
     const Bundle& bundle_;
+    device::Backend& checker_;
     Options options_;
     std::mt19937 random_;
-    std::unique_ptr<device::Backend> checker_;
     std::unique_ptr<Scorer> scorer_;
     std::deque<std::vector<TokenId>> history_;  // that conversations go on from
     std::deque<RequestId> ids_;
@@ -256,23 +256,38 @@ class Users {
     Clock::time_point last_event_ = Clock::now();
 };
 
-Result<std::unique_ptr<device::Backend>> open_device(const std::string& name,
-                                                     [[maybe_unused]] const std::string& tuning) {
-    if (name == "cpu") return cpu::make_backend({.threads = 0});
+// The device under test, and another that says what its answers should have been: on the CPU one that rounds in the
+// same way, on a GPU, whose kernels for many rows round less than those for one, one that does not round at all.
+struct Devices {
+    std::unique_ptr<device::Backend> tested;
+    std::unique_ptr<device::Backend> checker;
+};
+
+Result<Devices> open_devices(const Options& options) {
+    Devices devices;
+    if (options.device == "cpu") {
+        devices.tested = TRY(cpu::make_backend({.reference = options.exact}));
+        devices.checker = TRY(cpu::make_backend({.threads = 1, .reference = options.exact}));
+        return devices;
+    }
 #ifdef TANDEM_VULKAN
-    if (name == "vulkan") return vulkan::make_backend({.tuning = tuning});
+    if (options.device == "vulkan") {
+        devices.tested = TRY(vulkan::make_backend({.exact = options.exact, .tuning = options.tuning}));
+        devices.checker = TRY(vulkan::make_backend({.exact = true}));
+        return devices;
+    }
 #endif
-    return fail("{}: choose cpu or vulkan", name);
+    return fail("{}: choose cpu or vulkan", options.device);
 }
 
 Status soak(const Options& options) {
     const Bundle bundle = TRY(open_bundle(""));
-    const auto backend = TRY(open_device(options.device, options.tuning));
+    const Devices devices = TRY(open_devices(options));
     // Far too small a cache for all: blocks are taken away and found again all the time.
     const auto engine = TRY(Engine::open(
-        bundle.model, bundle.tokenizer, *backend,
+        bundle.model, bundle.tokenizer, *devices.tested,
         {.context = 512, .sequences = 32, .rows = 128, .cache_tokens = 3000, .block_tokens = 16, .looks_up = true}));
-    Users users(*engine, bundle, options);
+    Users users(*engine, bundle, *devices.checker, options);
     std::string problem;
     std::atomic<bool> done = false;
     const auto end =
@@ -318,9 +333,11 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of 
     app.add_option("--tolerance", options.tolerance, "How far from the likeliest a token may be, in logits (2)");
     app.add_option("--tuning", options.tuning, "Directory of tuning files, for vulkan");
     app.add_option("--verify-one-in", options.verify_one_in, "Of how many answers one is checked (4)");
+    app.add_flag("--exact", options.exact, "A device that rounds nothing; the tolerance is 0.01 then");
     app.add_flag("--alone", options.alone, "Nothing is shared and nobody else runs: how far rounding alone gets");
     CLI11_PARSE(app, argc, argv);
     if (options.alone) options.concurrent = 1;
+    if (options.exact && app.count("--tolerance") == 0) options.tolerance = 0.01;
     const tandem::Status status = tandem::engine::soak(options);
     if (!status) fmt::print(stderr, "soak: {}\n", status.error().message);
     return status ? 0 : 1;
