@@ -180,18 +180,64 @@ LocalStates::Id LocalStates::after_any(Id state, std::span<const ByteRange> byte
     return found;
 }
 
+// Nothing but a loop whose body is any one character of plain text, and no more: only the count changes.
+bool LocalStates::counts_plain(Id state) {
+    constexpr size_t kOneItem = 5;  // of a key: whether it exits, how many items, and one
+    const std::u32string& key = *keys_[state];
+    if (key.size() != kOneItem || key[4] != 0) return false;
+    const State& only = automaton_.state(key[2]);
+    if (only.loop == State::kNoLoop) return false;
+    const Id body = start({.state = automaton_.start(automaton_.loop(only).body), .count = 0, .call = 0});
+    const Id after = body == state ? kDead : after_plain(body);
+    return after != kDead && flags_[after].exits && flags_[after].is_final;
+}
+
+LocalStates::Id LocalStates::find_after_plain(Id state) {
+    if (counts_plain(state)) return next(state, 'a');
+    Id found = kUnknown;
+    for (const ByteSequence& sequence : plain_text()) {
+        const Id to = after_any(state, std::span(sequence.bytes).first(static_cast<size_t>(sequence.length)));
+        if (to == kDead || (found != kUnknown && to != found)) return kDead;
+        found = to;
+    }
+    return found;
+}
+
+LocalStates::Id LocalStates::after_plain(Id state) {
+    if (flags_[state].after_plain == kUnknown) {
+        flags_[state].after_plain = kDead;  // while it is looked for: a loop may be its own body
+        const Id after = find_after_plain(state);
+        flags_[state].after_plain = after;
+    }
+    return flags_[state].after_plain;
+}
+
+LocalStates::Reach LocalStates::reach(Id state, uint32_t most) {
+    Reach found{.characters = 0, .state = state};
+    while (found.characters < most) {
+        const Id after = after_plain(found.state);
+        if (after == kDead) break;
+        found.characters = after == found.state ? most : found.characters + 1;
+        found.state = after;
+    }
+    return found;
+}
+
+bool LocalStates::takes_plain(Id state) {
+    for (const ByteSequence& sequence : plain_text()) {
+        for (int byte = sequence.bytes[0].first; byte <= sequence.bytes[0].last; ++byte) {
+            if (next(state, static_cast<uint8_t>(byte)) != kDead) return true;
+        }
+    }
+    return false;
+}
+
 uint32_t LocalStates::find_room(Id state) {
     std::vector<Id> met;  // each after one character more
     uint32_t room = 0;
     for (Id at = state;;) {
         met.push_back(at);
-        Id after = kUnknown;
-        for (const ByteSequence& sequence : plain_text()) {
-            const Id to = after_any(at, std::span(sequence.bytes).first(static_cast<size_t>(sequence.length)));
-            if (after != kUnknown && to != after) after = kDead;
-            if (after == kUnknown) after = to;
-            if (after == kDead) break;
-        }
+        const Id after = after_plain(at);
         if (after == at) room = kEndless;
         if (after == kDead || after == at || flags_[after].exits != flags_[at].exits) break;
         if (flags_[after].room != kUnknownRoom) {

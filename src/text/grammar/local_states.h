@@ -35,6 +35,15 @@ class LocalStates {
     static constexpr uint32_t kEndless = UINT32_MAX;
     uint32_t room(Id state) { return flags_[state].room != kUnknownRoom ? flags_[state].room : find_room(state); }
 
+    // How many characters of plain_text(), `most` at most, lead to the same state whichever they are; and to which.
+    struct Reach {
+        uint32_t characters = 0;
+        Id state = kDead;
+    };
+    Reach reach(Id state, uint32_t most);
+    // Some plain text may follow.
+    bool takes_plain(Id state);
+
     // Readings with all their callers, written so that those with the same text allow the same tokens.
     std::u32string key_of(const CallGraph& graph, std::span<const Item> items) const;
 
@@ -51,6 +60,7 @@ class LocalStates {
         bool exits = false;
         bool is_final = false;
         uint32_t room = kUnknownRoom;
+        Id after_plain = kUnknown;
     };
 
     Id intern(const CallGraph& graph, std::span<const Item> items, CallId first_new, bool exits);
@@ -58,6 +68,10 @@ class LocalStates {
     Id make_next(Id state, uint8_t byte);
     uint32_t find_room(Id state);
     Id after_any(Id state, std::span<const ByteRange> bytes);
+    // The state that every character of plain_text() leads to; kDead if there is no single one.
+    Id after_plain(Id state);
+    Id find_after_plain(Id state);
+    bool counts_plain(Id state);
     Item clamp(Item item) const;
 
     const Automaton& automaton_;

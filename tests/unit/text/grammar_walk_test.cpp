@@ -245,7 +245,10 @@ TEST(GrammarWalk, MasksAreRightWhereTextMayNotGoOnForLong) {
     for (const char* rules :
          {"root ::= [^\\n]{9,30} \"\\n\" [^x]{1,40}", "root ::= (\"- \" .{3,60} \"!\"){2,9}",
           "root ::= (.{0,7} \"the\")* [^a]{130,140}", "root ::= part{5,300}\npart ::= [^e ]{1,25} \" \"",
-          "root ::= \"a\" .* \"b\"", "root ::= ([^\\\\\"] | \"\\\\\" .){200,220}"}) {
+          "root ::= \"a\" .* \"b\"", "root ::= ([^\\\\\"] | \"\\\\\" .){200,220}",
+          // Rules that end within plain text, and go on with more of it.
+          "root ::= (.{2,6} | \"- \" .{1,3}) [a-z]* .{1,300} \" end\"", "root ::= ((.{1,3} \" \"){2,200}){2,200}",
+          "root ::= name \"x\" | name [0-9]\nname ::= .{1,150}", "root ::= [^a]{0,4} (\"a\" | \"ä\") .{140}"}) {
         for (unsigned seed = 0; seed < 3; ++seed) expect_masks_are_right(compile_gbnf(rules), rules, seed);
     }
 }
@@ -319,6 +322,12 @@ TEST(TokenTrie, LeavesOutWhatIsNoText) {
         }
         with_text += trie.bytes(id).empty() ? 0 : 1;
     }
+    uint32_t plain = 0;
+    for (const uint32_t word : trie.plain_tokens(trie.most_plain()))
+        plain += static_cast<uint32_t>(std::popcount(word));
+    const auto nodes = trie.nodes();
+    EXPECT_EQ(plain, trie.tokens(trie.plain_root(), static_cast<uint32_t>(nodes.size())).size());
+    EXPECT_GT(plain, with_text / 2);
     size_t in_nodes = 0;
     for (uint32_t node = 0; node < trie.nodes().size(); ++node) {
         for (const TokenId id : trie.tokens(node)) EXPECT_EQ(trie.bytes(id).size(), trie.nodes()[node].depth);
