@@ -53,6 +53,7 @@ void Answer::start(TimePoint now) {
     if (started_) return;
     started_ = now;
     usage.cached_tokens = cached;
+    for (const auto& other : other_choices) other->start(now);  // they have the same prompt
 }
 
 bool Answer::ends(TokenId token) const {

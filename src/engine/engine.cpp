@@ -398,7 +398,6 @@ void Engine::begin_choices(Answer& answer, size_t output, TimePoint now) {
     answer.other_choices.clear();
     for (std::unique_ptr<Answer>& other : others) {
         Answer& choice = *other;
-        choice.start(now);
         scheduler_.add_fork(choice, answer);
         choice.usage.cached_tokens = answer.cached;
         answers_.emplace(std::pair(choice.id, choice.choice), std::move(other));

@@ -43,7 +43,7 @@ struct Timings {
     double queue = 0;        // until its first row ran
     double prefill = 0;      // from then to the first token
     double decode = 0;       // from then to the end
-    double first_token = 0;  // from submission to the first token
+    double first_token = 0;  // from submission to the first token, or to the end if there is none
 };
 
 struct TokenProbability {

@@ -1,6 +1,8 @@
-// A device for tests of failures: the CPU, but it can be lost. Then every step fails until a cache is made again.
+// A device for tests of failures: the CPU, but it can be lost. Then every step fails until a cache is made again. Its
+// steps can be watched.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -13,6 +15,7 @@ class FragileDevice final : public device::Backend {
   public:
     bool lost = false;
     int caches = 0;
+    std::function<void(const device::Batch&)> watch;  // each step that is submitted
 
     const device::Description& describe() const override { return cpu_->describe(); }
     bool supports(const graph::Program& program, const graph::Node& node) const override {
@@ -38,6 +41,7 @@ class FragileDevice final : public device::Backend {
 
         Status submit(const device::Batch& batch) override {
             if (device_.lost) return fail("the device is lost");
+            if (device_.watch) device_.watch(batch);
             return inner_->submit(batch);
         }
         Status wait() override { return inner_->wait(); }

@@ -3,6 +3,7 @@
 
 #include "text/grammar/compiled_grammar.h"
 #include "unit/engine/engine_fixture.h"
+#include "unit/engine/fragile_device.h"
 
 namespace tandem::engine {
 namespace {
@@ -82,6 +83,28 @@ TEST_F(Grammars, OneThatCannotBeFollowedEndsItsOwnRequestOnly) {
     }
     EXPECT_EQ(heard(free).tokens.size(), 5U);
     EXPECT_EQ(engine->audit(), "");
+}
+
+// A device begins with the forward pass, and then asks for the masks.
+TEST_F(Grammars, AreLookedIntoWhenTheDeviceHasItsWork) {
+    FragileDevice device;
+    int limited = 0;
+    device.watch = [&](const device::Batch& batch) {
+        if (!batch.limits_draws()) return;
+        EXPECT_TRUE(batch.find_allowed);
+        for (const device::SamplingRow& row : batch.sampling) {
+            const auto is_unknown = [](uint32_t word) { return word == 0; };
+            if (limited == 0) {
+                EXPECT_TRUE(std::all_of(row.allowed.begin(), row.allowed.end(), is_unknown));
+            }
+        }
+        ++limited;
+    };
+    const auto engine = Engine::open(bundle().model, bundle().tokenizer, device, {.context = 256}).value();
+    const auto grammar = text::compile_gbnf("root ::= \"the fox \"{6} \".\"").value();
+    const Heard got = answer(*engine, held(*engine, grammar, "Who?", 1));
+    EXPECT_EQ(got.text, "the fox the fox the fox the fox the fox the fox .");
+    EXPECT_EQ(limited, got.finish->usage.generated_tokens + 1) << "and once for the end";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Log-probabilities and embeddings, against straightforward computations.
+// Log-probabilities and embeddings, against straightforward computations; and how long each part of an answer took.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -121,6 +121,85 @@ TEST_F(Results, EmbeddingsAreOfLengthOneAndDoNotDependOnTheSteps) {
         EXPECT_NEAR(dot(vectors[1], vectors[3]), 1, 1e-3);
         EXPECT_LT(dot(vectors[0], vectors[1]), 0.99);
     }
+}
+
+// An answer whose clock is ours: what it says when it ends.
+class AnswerTimes : public testing::Test {
+  protected:
+    static TimePoint at(int seconds) { return TimePoint(std::chrono::seconds(1000 + seconds)); }
+
+    std::unique_ptr<Answer> submit(int seconds, int choice = 0) {
+        auto request = std::make_shared<Request>();
+        request->prompt = {1, 2};
+        request->on_event = [this](const Event& event) {
+            if (event.finish != nullptr) times_[event.choice] = event.finish->timing;
+        };
+        return std::make_unique<Answer>(context_, request, 1, choice, at(seconds));
+    }
+    void expect(int choice, const Timings& expected) {
+        const Timings& got = times_.at(choice);
+        EXPECT_EQ(got.queue, expected.queue);
+        EXPECT_EQ(got.prefill, expected.prefill);
+        EXPECT_EQ(got.decode, expected.decode);
+        EXPECT_EQ(got.first_token, expected.first_token);
+    }
+
+  private:
+    AnswerContext context_{.tokenizer = {}, .context = 64, .vocab = 8};
+    std::map<int, Timings> times_;
+};
+
+TEST_F(AnswerTimes, ArePartedByTheFirstRowAndTheFirstToken) {
+    const auto answer = submit(0);
+    answer->start(at(3));
+    answer->start(at(5));  // in each step; and again after it lost its blocks
+    answer->take(4, {}, at(10));
+    answer->take(5, {}, at(12));
+    answer->finish(FinishReason::length, at(40));
+    expect(0, {.queue = 3, .prefill = 7, .decode = 30, .first_token = 10});
+}
+
+TEST_F(AnswerTimes, WhoNeverRanOnlyWaited) {
+    const auto waited = submit(2);
+    waited->finish(FinishReason::cancelled, at(9));
+    expect(0, {.queue = 7, .prefill = 0, .decode = 0, .first_token = 7});
+    const auto interrupted = submit(2);
+    interrupted->start(at(4));
+    interrupted->finish(FinishReason::deadline, at(9));
+    expect(0, {.queue = 2, .prefill = 5, .decode = 0, .first_token = 7});
+}
+
+TEST_F(AnswerTimes, OtherChoicesWaitedForTheSamePrompt) {
+    const auto first = submit(0);
+    first->other_choices.push_back(submit(0, 1));
+    first->start(at(1));
+    const std::unique_ptr<Answer> other = std::move(first->other_choices.front());
+    other->take(4, {}, at(6));
+    other->finish(FinishReason::length, at(8));
+    expect(1, {.queue = 1, .prefill = 5, .decode = 2, .first_token = 6});
+}
+
+TEST_F(Results, TimesAddUpToWhatPassed) {
+    const auto engine = open({.sequences = 1, .rows = 16});
+    const auto begin = std::chrono::steady_clock::now();
+    const Ticket first = submit(*engine, ask(kFoxStory, 8));
+    const Ticket second = submit(*engine, ask(kFoxStory, 3));  // has to wait for all of the first
+    const auto asked = std::chrono::steady_clock::now();
+    engine->run_until_idle();
+    const auto seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
+    const double passed = seconds(std::chrono::steady_clock::now() - begin);
+    const auto whole = [](const Timings& times) { return times.queue + times.prefill + times.decode; };
+    constexpr double kRounding = 1e-9;
+    for (const Ticket ticket : {first, second}) {
+        const Timings times = heard(ticket).finish->timing;
+        EXPECT_GE(times.queue, 0);
+        EXPECT_GT(times.prefill, 0);
+        EXPECT_GT(times.decode, 0);
+        EXPECT_NEAR(times.first_token, times.queue + times.prefill, kRounding);
+        EXPECT_LE(whole(times), passed + kRounding);
+    }
+    const Timings waited = heard(second).finish->timing;
+    EXPECT_GE(waited.queue + seconds(asked - begin) + kRounding, whole(heard(first).finish->timing));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "graph/builder.h"
+#include "graph/ops.h"
 
 namespace tandem::vulkan {
 namespace {
@@ -63,6 +64,75 @@ TEST(VulkanBackend, OpensALostDeviceAgain) {
     const auto after = doubled.compile(*backend).value();
     EXPECT_EQ(row_of(*after, 2), (std::vector<float>{18, 20, 22, 24}));
     EXPECT_FALSE(device::run(*before, batch)) << "what was made for the lost device stays unusable";
+}
+
+// The mean of the rows of a table that a sequence's tokens choose, by way of the cache; and a draw from it.
+struct Remembering {
+    static constexpr int kDim = 32;
+    graph::Program program;
+    graph::Weights weights;
+
+    Remembering() {
+        graph::Graph g;
+        const graph::Tensor table = g.weight("table", graph::matrix_type(DType::f32, graph::Dim::of(2), kDim));
+        const int layer = g.cache(1, kDim, 0);
+        const graph::Tensor x = g.embed(table, g.tokens());
+        const op::Attention alike{.cache = layer, .heads = 1, .kv_heads = 1, .head_dim = kDim, .scale = 0};
+        const graph::Tensor mean = g.attention(x, g.kv_write(x, x, layer), alike);
+        g.result("mean", mean);
+        g.result("next", g.sample(g.select_rows(mean, g.output_rows())));
+        program = std::move(g).finish();
+        std::vector<float> values(2 * kDim, 4.0F);
+        std::fill(values.begin() + kDim, values.end(), 2.0F);
+        const auto bytes = std::as_bytes(std::span(values));
+        weights.add_owned("table", DType::f32, {2, kDim}, {bytes.begin(), bytes.end()});
+    }
+
+    std::unique_ptr<device::Executable> compile(device::Backend& backend, std::shared_ptr<device::KvCache> cache,
+                                                const char* result) const {
+        return backend
+            .compile(program, weights, std::move(cache), {.limits = {.tokens = 1, .outputs = 1}, .results = {result}})
+            .value();
+    }
+
+    static device::Batch step(int32_t token, int32_t position, std::span<const int32_t> blocks) {
+        device::Batch batch;
+        batch.tokens = {token};
+        batch.positions = {position};
+        batch.sequences = {{.rows = 1, .past = position, .blocks = {blocks}}};
+        return batch;
+    }
+};
+
+// Another program that runs in the middle of submit() sees the forward pass's row in the cache, so the device has it by
+// then; and the draw, which is for wait() to bring, obeys what is found only there.
+TEST(VulkanBackend, AsksForWhatIsAllowedWhenItHasTheForwardPass) {
+    const auto backend = make_backend({.validation = true}).value();
+    const Remembering model;
+    const std::shared_ptr<device::KvCache> cache =
+        backend->make_cache({.layers = model.program.caches, .dtype = DType::f32, .block_tokens = 16, .blocks = {1}})
+            .value();
+    const auto draws = model.compile(*backend, cache, "next");
+    const auto reads = model.compile(*backend, cache, "mean");
+    const std::vector<int32_t> blocks = {0};
+    const device::SamplingParams greedy;
+    std::vector<uint32_t> allowed(1);
+    std::vector<float> met;
+    device::Batch batch = Remembering::step(0, 0, blocks);
+    batch.output_rows = {0};
+    batch.sampling = {{.params = &greedy, .history = {}, .draw = 0, .allowed = allowed}};
+    batch.find_allowed = [&] {
+        const Status read = device::run(*reads, Remembering::step(1, 1, blocks));
+        EXPECT_TRUE(read) << read.error().message;
+        const auto row = device::result_as<float>(*reads, 0);
+        met.assign(row.begin(), row.end());
+        allowed[0] = 1U << 5U;
+    };
+    const Status submitted = draws->submit(batch);
+    ASSERT_TRUE(submitted) << submitted.error().message;
+    EXPECT_EQ(met, std::vector<float>(Remembering::kDim, 3)) << "of the row with 4, and its own with 2";
+    ASSERT_TRUE(draws->wait());
+    EXPECT_EQ(device::result_as<int32_t>(*draws, 0)[0], 5);
 }
 
 TEST(VulkanBackend, SaysHowMuchMemoryIsMissing) {
