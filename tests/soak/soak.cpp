@@ -37,12 +37,12 @@ struct Options {
     bool exact = false;         // a device that rounds nothing, and a tolerance that nothing wrong hides under
     std::string tuning;         // directory of tuning files (vulkan); empty: the defaults
     double stuck_after = 1200;  // seconds; and a quarter of that without any event
+    bool leave = false;         // in the end, those who wait cancel: for a device that would take hours for the rest
 };
 
 // What became of one choice.
 struct Outcome {
     Request request;
-    RequestId id = 0;
     int choice = 0;
     std::vector<TokenId> tokens;
     Finish finish;
@@ -84,6 +84,7 @@ class Users {
             const bool asking = Clock::now() < end;
             while (asking && unfinished() < options_.concurrent) ask();
             if (!asking && unfinished() == 0) break;
+            if (!asking && options_.leave) cancel_all();
             look_at_answers();
             if (warm == 0 && answers > 400) warm = resident_megabytes();
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -158,6 +159,7 @@ class Users {
             return;
         }
         ids_.push_back(*id);
+        last_id_ = *id;
         if (std::ssize(ids_) > options_.concurrent) ids_.pop_front();
         if (chance(25)) cancel();  // some have ended by then
     }
@@ -181,6 +183,10 @@ class Users {
 
     void cancel() {
         if (!ids_.empty()) engine_.cancel(ids_[static_cast<size_t>(pick(static_cast<int>(ids_.size())))]);
+    }
+
+    void cancel_all() {
+        for (; last_id_ > 0; --last_id_) engine_.cancel(last_id_);  // they are counted; most have ended
     }
 
     void look_at_answers() {
@@ -245,7 +251,8 @@ class Users {
     std::mt19937 random_;
     std::unique_ptr<Scorer> scorer_;
     std::deque<std::vector<TokenId>> history_;  // that conversations go on from
-    std::deque<RequestId> ids_;
+    std::deque<RequestId> ids_;  // of the last requests
+    RequestId last_id_ = 0;
     int next_ = 0;
     std::string problem_;
 
@@ -333,6 +340,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of 
     app.add_option("--tolerance", options.tolerance, "How far from the likeliest a token may be, in logits (2)");
     app.add_option("--tuning", options.tuning, "Directory of tuning files, for vulkan");
     app.add_option("--verify-one-in", options.verify_one_in, "Of how many answers one is checked (4)");
+    app.add_option("--stuck-after", options.stuck_after, "Seconds that an answer may take (1200)");
+    app.add_flag("--leave", options.leave, "In the end, cancel what is under way instead of waiting for it");
     app.add_flag("--exact", options.exact, "A device that rounds nothing; the tolerance is 0.01 then");
     app.add_flag("--alone", options.alone, "Nothing is shared and nobody else runs: how far rounding alone gets");
     CLI11_PARSE(app, argc, argv);
