@@ -12,8 +12,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 compiler=${CXX:-g++}
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-# Kernels reach for vectors through pointers to elements, as their own compilers allow.
-options=(-std=c++20 -O2 -w -fno-strict-aliasing -I "$here/../../src/npu/host_aie")
+# The number is AIE2's. Kernels reach for vectors through pointers to elements, as their own compilers allow.
+options=(-std=c++20 -O2 -w -D__AIE_ARCH__=20 -fno-strict-aliasing -I "$here/../../src/npu/host_aie")
 "$compiler" "${options[@]}" -c "$here/check.cpp" -o "$made/check.o"
 
 # check CASE FILE [OPTION...]: FILE is looked for in the folders that versions of the project have used.
@@ -21,7 +21,7 @@ failed=0
 check() {
     local name=$1 file=$2 source=""
     shift 2
-    for folder in aie2 generic activation linalg norm . ; do
+    for folder in aie2 generic activation linalg norm datamovement . ; do
         [ -f "$kernels/$folder/$file" ] && source=$kernels/$folder/$file && break
     done
     if [ -z "$source" ]; then
@@ -43,8 +43,11 @@ check matmul_bf16_f32 mm.cc -Dbf16_f32_ONLY
 check matmul_bf16_bf16 mm.cc -Dbf16_bf16_ONLY
 check softmax softmax.cc
 check rms_norm rms_norm.cc
-check rope rope.cc
-check rope_two_halves rope.cc
+# Beside the path that any core can take there is one for AIE2, in versions that have it.
+for tuned in 0 1; do
+    check rope rope.cc -DAIE_TUNED_AIE2=$tuned
+    check rope_two_halves rope.cc -DAIE_TUNED_AIE2=$tuned
+done
 check silu silu.cc
 check gelu gelu.cc
 check exp bf16_exp.cc
