@@ -125,8 +125,8 @@ Result<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view nam
     for (uint32_t i = 0; i < count; ++i) {
         Xclbin::Section section;
         section.kind = static_cast<SectionKind>(in.read<uint32_t>("the kind of a section"));
-        section.name = text_of(in.take(kNameBytes, "the name of a section"));
-        in.take(4, "the padding");
+        section.name = text_of(in.take(kNameBytes - 1, "the name of a section"));
+        in.take(1 + 4, "the padding");
         const auto offset = in.read<uint64_t>("the offset of a section");
         const auto size = in.read<uint64_t>("the size of a section");
         total += std::min<uint64_t>(size, file.size());
