@@ -65,17 +65,20 @@ TEST_F(EngineTest, TwentyTurnsRunOnlyWhatIsNew) {
 }
 
 TEST_F(EngineTest, ASystemPromptIsRunOnce) {
-    const auto engine = open();
     const std::string system = "Rules: the fox is red, the bear is brown, the owl is wise and nobody may be sad. ";
     const int shared = static_cast<int>(bundle().tokenizer.encode(system).size());
-    answer(*engine, ask(system + "The fox", 4));
-    const Heard second = answer(*engine, ask(system + "A bear", 4));
-    EXPECT_GE(second.finish->usage.cached_tokens, shared - 2);
-    EXPECT_EQ(second.tokens, answer(*open(), ask(system + "A bear", 4)).tokens);
+    for (const DType dtype : {DType::f16, DType::q8_0}) {
+        SCOPED_TRACE(name(dtype));
+        const auto engine = open({.kv_dtype = dtype});
+        answer(*engine, ask(system + "The fox", 4));
+        const Heard second = answer(*engine, ask(system + "A bear", 4));
+        EXPECT_GE(second.finish->usage.cached_tokens, shared - 2);
+        EXPECT_EQ(second.tokens, answer(*open({.kv_dtype = dtype}), ask(system + "A bear", 4)).tokens);
 
-    Request salted = ask(system + "The fox", 4);
-    salted.salt = "somebody else";
-    EXPECT_EQ(answer(*engine, salted).finish->usage.cached_tokens, 0);
+        Request salted = ask(system + "The fox", 4);
+        salted.salt = "somebody else";
+        EXPECT_EQ(answer(*engine, salted).finish->usage.cached_tokens, 0);
+    }
 }
 
 TEST_F(EngineTest, SeveralChoicesAreThoseOfOtherSeeds) {
