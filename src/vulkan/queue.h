@@ -35,7 +35,7 @@ class Queue {
     // Sleeps until shortly before the submission is expected to be done, by how long the same commands took before,
     // looks again and again for a moment, and sleeps on: a short step is noticed at once, a long one takes no processor
     // time. A GPU that never gets done counts as lost, like one that the driver calls so: nothing can be submitted to
-    // it any more.
+    // it any more. Software is waited for as long as it takes.
     Status wait(uint64_t value);
 
     // Records with `record`, runs that once and waits.
