@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/log.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int kMostSequences = 4096;
 constexpr uint64_t kMegabyte = 1 << 20;
+constexpr std::chrono::milliseconds kLoaderPatience{2000};
 
 struct ServeOptions {
     server::PoolOptions pool;
@@ -68,8 +70,9 @@ Result<int> serve(ServeOptions& options) {
     pool->start();
     http->run();
     http.reset();
-    pool->close();  // before the app that its engines report to
     log::info("stopped");
+    if (!pool->loader_ends(kLoaderPatience)) std::_Exit(0);  // a device takes its time, and nothing needs saving
+    pool->close();                                           // before the app that its engines report to
     return 0;
 }
 

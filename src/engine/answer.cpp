@@ -65,11 +65,16 @@ bool Answer::ends(TokenId token) const {
 }
 
 std::string Answer::detokenize(TokenId token) {
-    return detokenizer_ ? detokenizer_->push(token) : std::string();
+    if (!detokenizer_) return {};
+    std::string text = detokenizer_->push(token);
+    const std::vector<TokenId>& shown = request->shown;
+    if (std::find(shown.begin(), shown.end(), token) != shown.end()) text += context_.tokenizer->piece(token);
+    return text;
 }
 
 std::optional<FinishReason> Answer::take(TokenId token, std::optional<TokenLogprobs> logprobs, TimePoint now) {
     if (!first_token_) first_token_ = now;
+    if (request->prompt_only) return FinishReason::length;
     if (grammar_ && !grammar_->accept(token)) return FinishReason::error;  // a bias left nothing that is allowed
     if (ends(token) || (grammar_ && grammar_->finished())) return FinishReason::stop;
     tokens.push_back(token);

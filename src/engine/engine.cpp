@@ -193,9 +193,11 @@ void Engine::run_until_idle() {
     }
 }
 
-void Engine::run() {
+void Engine::run(const std::function<void()>& after_step) {
     for (;;) {
-        while (step()) {
+        for (bool worked = true; worked;) {
+            worked = step();
+            after_step();
             const std::lock_guard lock(mutex_);
             if (stopping_) break;
         }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,7 +77,8 @@ class Engine {
     bool step();
     void run_until_idle();
     // Steps, and sleeps while there is nothing to do, until stop(), which any thread may call. What is under way stays.
-    void run();
+    // `after_step` is called when the events of a step have been delivered.
+    void run(const std::function<void()>& after_step = [] {});
     void stop();
 
     bool full() const;  // submit() would refuse whatever comes

@@ -86,6 +86,8 @@ struct Request {
     bool ignore_end = false;                          // go on past the model's end-of-sequence tokens
     bool continues_text = false;                      // of the prompt: a space at the beginning counts
     bool echo = false;                                // the answer begins with the prompt
+    bool prompt_only = false;                         // nothing is written: with `echo`, the prompt and its tokens
+    std::vector<TokenId> shown;                       // control tokens that are part of the text here
     std::shared_ptr<const text::TokenMasks> grammar;  // that the answer is held to (Engine::masks_for)
     std::optional<int> logprobs;                      // of every token, beside this many of the likeliest
     std::optional<Pooling> embed;                     // no answer but the prompt's embedding, of length 1

@@ -126,6 +126,7 @@ void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
         measure(index, static_cast<int>(event.tokens.size()));
         News& news = pending_[index];
         news.text += event.text;
+        news.pieces.emplace_back(news.text.size(), static_cast<int>(event.tokens.size()));
         news.logprobs.insert(news.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
         if (event.finish != nullptr) news.finish = *event.finish;
         if (!oldest_) oldest_ = Clock::now();
@@ -180,6 +181,25 @@ std::vector<TokenDetail> AnswerExchange::details_of(const std::vector<engine::To
     return details;
 }
 
+std::vector<AnswerPart> AnswerExchange::parts_of(const News& news, Choice& choice) const {
+    AnswerReader& reader = *choice.reader;
+    std::vector<AnswerPart> parts;
+    const auto add = [&parts](std::vector<AnswerPart> more) {
+        parts.insert(parts.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    };
+    size_t begin = 0;
+    for (const auto& [end, tokens] : news.pieces) {
+        const bool in_reasoning = reader.in_reasoning();
+        add(reader.push(std::string_view(news.text).substr(begin, end - begin)));
+        if (in_reasoning || reader.in_reasoning()) choice.reasoning_tokens += tokens;
+        begin = end;
+    }
+    if (news.finish) {
+        add(reader.finish(dialect_.has_cut_calls && news.finish->reason == engine::FinishReason::length));
+    }
+    return parts;
+}
+
 Delta AnswerExchange::delta_of(News& news, int index) {
     Choice& choice = choices_[static_cast<size_t>(index)];
     Delta delta;
@@ -187,11 +207,7 @@ Delta AnswerExchange::delta_of(News& news, int index) {
     delta.logprobs = details_of(news.logprobs);
     std::vector<AnswerPart> parts;
     if (choice.reader) {
-        parts = choice.reader->push(news.text);
-        if (news.finish) {
-            std::vector<AnswerPart> rest = choice.reader->finish();
-            parts.insert(parts.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
-        }
+        parts = parts_of(news, choice);
     } else {
         delta.content = std::move(news.text);
     }
@@ -209,6 +225,7 @@ Delta AnswerExchange::delta_of(News& news, int index) {
                   .error = news.finish->error,
                   .stop_sequence = news.finish->stop,
                   .usage = news.finish->usage,
+                  .reasoning_tokens = choice.reasoning_tokens,
                   .timing = news.finish->timing};
     if (ending.reason == EndReason::stop && choice.calls > 0) ending.reason = EndReason::tool_calls;
     delta.end = ending;

@@ -32,7 +32,9 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
   public:
     using OnEnd = std::function<void(const AnswerRecord&)>;
 
-    AnswerExchange(const Dialect& dialect, OnEnd on_end) : dialect_(dialect), on_end_(std::move(on_end)) {}
+    // A stream that has nothing to say for `heartbeat` says that it is alive.
+    AnswerExchange(const Dialect& dialect, std::chrono::milliseconds heartbeat, OnEnd on_end)
+        : dialect_(dialect), heartbeat_(heartbeat), on_end_(std::move(on_end)) {}
     ~AnswerExchange() override;
 
     // ---- Of who makes the answer.
@@ -54,6 +56,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     // ---- Of the connection.
 
     Output take(bool ticked) override;
+    std::chrono::milliseconds tick() const override { return heartbeat_; }
     void cancel() override;
 
   private:
@@ -62,6 +65,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     // Of a choice, what the engine has said and the connection has not taken.
     struct News {
         std::string text;
+        std::vector<std::pair<size_t, int>> pieces;  // of the text: where each ends, and its tokens
         std::vector<engine::TokenLogprobs> logprobs;
         std::optional<engine::Finish> finish;
     };
@@ -69,6 +73,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     struct Choice {
         std::optional<AnswerReader> reader;
         int calls = 0;
+        int reasoning_tokens = 0;
         std::vector<float> embedding;
         std::optional<Ending> ending;
     };
@@ -78,6 +83,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     void cancel_requests();
     std::optional<ApiError> error_of(const engine::Finish& finish) const;
     Delta delta_of(News& news, int index);
+    std::vector<AnswerPart> parts_of(const News& news, Choice& choice) const;
     std::vector<TokenDetail> details_of(const std::vector<engine::TokenLogprobs>& logprobs) const;
     Output fail_now(const ApiError& error);
     std::optional<ApiError> write(std::vector<News>& news, Output& output);
@@ -88,6 +94,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     void record(int status, const std::string& error);
 
     const Dialect& dialect_;
+    const std::chrono::milliseconds heartbeat_;
     OnEnd on_end_;
 
     std::mutex mutex_;

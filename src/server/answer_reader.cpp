@@ -53,6 +53,24 @@ size_t held_back(std::string_view text, std::string_view mark) {
     return 0;
 }
 
+struct CallMarks {
+    std::string_view begin;
+    std::string_view end = {};
+};
+
+CallMarks call_marks(CallStyle style) {
+    switch (style) {
+        case CallStyle::tagged:
+            return {.begin = "<tool_call>", .end = "</tool_call>"};
+        case CallStyle::listed:
+        case CallStyle::named:
+            return {.begin = "[TOOL_CALLS]"};
+        case CallStyle::plain:
+            break;
+    }
+    return {.begin = "<|python_tag|>"};
+}
+
 // The arguments of a call as they were written. A string is taken for the JSON in it.
 std::optional<std::string> read_arguments(const nlohmann::json& call, std::string_view text) {
     for (const char* key : {"arguments", "parameters"}) {
@@ -94,6 +112,18 @@ AnswerFormat answer_format(std::string_view template_source) {
     return format;
 }
 
+std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tools) {
+    std::vector<std::string_view> marks;
+    if (!format.reasoning_begin.empty()) marks = {format.reasoning_begin, format.reasoning_end};
+    if (!has_tools) return marks;
+    const CallMarks calls = call_marks(format.calls);
+    for (const std::string_view mark : {calls.begin, calls.end}) {
+        if (!mark.empty()) marks.push_back(mark);
+    }
+    if (format.calls == CallStyle::named) marks.push_back(kArguments);
+    return marks;
+}
+
 bool opens_reasoning(const AnswerFormat& format, std::string_view prompt) {
     if (format.reasoning_begin.empty()) return false;
     prompt.remove_suffix(trailing_space(prompt));
@@ -107,19 +137,9 @@ AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(opt
         after_mark_ = true;
     }
     if (options_.tools.empty()) return;
-    switch (options_.format.calls) {
-        case CallStyle::tagged:
-            call_begin_ = "<tool_call>";
-            call_end_ = "</tool_call>";
-            break;
-        case CallStyle::listed:
-        case CallStyle::named:
-            call_begin_ = "[TOOL_CALLS]";
-            break;
-        case CallStyle::plain:
-            call_begin_ = "<|python_tag|>";
-            break;
-    }
+    const CallMarks marks = call_marks(options_.format.calls);
+    call_begin_ = marks.begin;
+    call_end_ = marks.end;
 }
 
 std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
@@ -130,8 +150,13 @@ std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
     return hand_out();
 }
 
-std::vector<AnswerPart> AnswerReader::finish() {
+std::vector<AnswerPart> AnswerReader::finish(bool keeps_cut_calls) {
     std::string_view text = rest();
+    if (keeps_cut_calls && state_ == State::call && scanned_ > 0) {
+        std::vector<AnswerPart> calls = read_cut_calls(text.substr(value_begin_));
+        if (!calls.empty()) text = {};
+        std::move(calls.begin(), calls.end(), std::back_inserter(parts_));
+    }
     if (after_mark_) text.remove_prefix(leading_space(text));
     emit(state_ == State::reasoning ? PartKind::reasoning : PartKind::content, text);
     pending_.clear();
@@ -375,6 +400,40 @@ bool AnswerReader::read_call(std::string_view text, const nlohmann::json& call, 
     if (!arguments || (!marked_ && !offers(name->get_ref<const std::string&>()))) return false;
     calls.push_back({.kind = PartKind::call, .text = *std::move(arguments), .name = name->get<std::string>()});
     return true;
+}
+
+// Of a value whose end is missing: all calls of a list, the last one as far as it goes, or none.
+std::vector<AnswerPart> AnswerReader::read_cut_calls(std::string_view value) const {
+    std::vector<AnswerPart> calls;
+    if (!name_.empty()) {
+        calls.push_back({.kind = PartKind::call, .text = std::string(value), .name = name_});
+        return calls;
+    }
+    const std::vector<std::string_view> texts = value.starts_with('[') ? raw_elements(value) : std::vector{value};
+    for (const std::string_view text : texts) {
+        const auto whole = format::parse_json(text, "call");
+        if (whole && !read_call(text, *whole, calls)) return {};
+        if (!whole) read_cut_call(text, calls);  // the last; where not even its name is there, it is left out
+    }
+    return calls;
+}
+
+void AnswerReader::read_cut_call(std::string_view text, std::vector<AnswerPart>& calls) const {
+    if (!text.starts_with('{')) return;
+    if (const auto function = raw_member(text, "function"); function && function->starts_with('{')) {
+        if (!raw_member(*function, "function")) read_cut_call(*function, calls);
+        return;
+    }
+    const auto quoted = raw_member(text, "name");
+    const auto name = quoted ? format::parse_json(*quoted, "name") : Result<nlohmann::json>(nlohmann::json());
+    if (!name || !name->is_string() || name->get_ref<const std::string&>().empty()) return;
+    if (!marked_ && !offers(name->get_ref<const std::string&>())) return;
+    auto arguments = raw_member(text, "arguments");
+    if (!arguments) arguments = raw_member(text, "parameters");
+    if (arguments && !arguments->starts_with('{')) return;
+    calls.push_back({.kind = PartKind::call,
+                     .text = std::string(arguments.value_or(std::string_view())),
+                     .name = name->get<std::string>()});
 }
 
 }  // namespace tandem::server

@@ -11,8 +11,8 @@
 
 namespace tandem::server {
 
-// How a model writes the calls of tools. Marks in [] or <||> are control tokens of the vocabulary for most models,
-// which are not part of the text: they are known without them.
+// How a model writes the calls of tools. Marks in [] or <||> are control tokens of the vocabulary for most models
+// (marks_of() are to be shown in the text); where they are not, a call at the beginning is known without its mark.
 enum class CallStyle : uint8_t {
     tagged,  // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, several of them (Hermes, Qwen)
     listed,  // [TOOL_CALLS][{"name": ..., "arguments": {...}}, ...] (Mistral)
@@ -35,6 +35,9 @@ AnswerFormat answer_format(std::string_view template_source);
 // Whether the prompt leaves the model in the middle of its reasoning, as templates do that write <think> themselves.
 bool opens_reasoning(const AnswerFormat& format, std::string_view prompt);
 
+// The marks of reasoning, and of calls if there are tools.
+std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tools);
+
 struct AnswerPart {
     enum class Kind : uint8_t { content, reasoning, call };
     Kind kind = Kind::content;
@@ -52,15 +55,18 @@ struct AnswerReaderOptions {
 // However the text is cut into pieces, the parts are the same when neighbours of one kind are joined. No text is lost
 // but for the marks and the white space around them; what looks like a call and is none is content. A call without its
 // mark is one where the content begins or after another call, and only of a tool that is offered. Calls are handed out
-// when they are complete, so that clients never see half of one.
+// when they are complete; only at the end of a text that was cut off there may be half of one.
 class AnswerReader {
   public:
     explicit AnswerReader(AnswerReaderOptions options);
 
     // What is certain now.
     std::vector<AnswerPart> push(std::string_view text);
-    // What was held back because it could have become a mark or a call.
-    std::vector<AnswerPart> finish();
+    // What was held back because it could have become a mark or a call. With `keeps_cut_calls` a call that has its name
+    // and lacks its end is one, with as much of its arguments as there is; otherwise it is content.
+    std::vector<AnswerPart> finish(bool keeps_cut_calls = false);
+
+    bool in_reasoning() const { return state_ == State::reasoning; }
 
   private:
     enum class State : uint8_t {
@@ -91,6 +97,8 @@ class AnswerReader {
     bool offers(std::string_view tool) const;
     std::vector<AnswerPart> read_calls(std::string_view value) const;
     bool read_call(std::string_view text, const nlohmann::json& call, std::vector<AnswerPart>& calls) const;
+    std::vector<AnswerPart> read_cut_calls(std::string_view value) const;
+    void read_cut_call(std::string_view text, std::vector<AnswerPart>& calls) const;
     bool take_calls(size_t length);
     bool refuse_call(size_t length);
 

@@ -306,8 +306,10 @@ class AnthropicWriter final : public Writer {
             content.push_back({{"type", "thinking"}, {"thinking", choice.reasoning}, {"signature", ""}});
         if (!choice.content.empty()) content.push_back({{"type", "text"}, {"text", choice.content}});
         for (const ToolCallPiece& call : choice.tool_calls) {
+            Json input = arguments_of(call.arguments);
+            if (!input.is_object()) input = Json::object();  // it was cut off
             content.push_back(
-                {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", arguments_of(call.arguments)}});
+                {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", std::move(input)}});
         }
         message.update(stop_json(choice.end));
         message["usage"] = anthropic_usage(choice.end.usage);
@@ -360,7 +362,8 @@ std::unique_ptr<Writer> anthropic_writer(const Ask& /*ask*/, AnswerHead head) {
 
 }  // namespace
 
-const Dialect kAnthropicMessages = {.parse = parse_anthropic, .writer = anthropic_writer, .error = anthropic_error};
+const Dialect kAnthropicMessages = {
+    .parse = parse_anthropic, .writer = anthropic_writer, .error = anthropic_error, .has_cut_calls = true};
 
 Reply<Ask> parse_anthropic_count(const Json& body) {
     const Fields fields = TRY(Fields::of(body));

@@ -140,6 +140,11 @@ App::Admission App::admit(RequestHead head, std::string remote) {
     return {call, std::nullopt};
 }
 
+void App::drain() {
+    draining_ = true;
+    pool_.stop_loading();
+}
+
 void App::ended(const Call& call) {
     if (call.route->generates()) --under_way_;
 }
@@ -162,7 +167,7 @@ void App::work(const std::shared_ptr<AnswerExchange>& exchange, std::function<vo
 
 std::shared_ptr<Exchange> App::answer(const CallPtr& call, const Dialect& dialect) {
     const auto exchange = std::make_shared<AnswerExchange>(
-        dialect, [this, call](const AnswerRecord& answered) { record(*call, answered); });
+        dialect, options_.heartbeat, [this, call](const AnswerRecord& answered) { record(*call, answered); });
     work(exchange, [this, call, exchange, &dialect] {
         const Result<Json> body = format::parse_ordered_json(call->body, "the body");
         call->body = {};

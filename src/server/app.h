@@ -32,6 +32,7 @@ struct AppOptions {
     std::string version;
     std::unique_ptr<AccessLog> log;  // null: none
     int worker_threads = 2;
+    std::chrono::milliseconds heartbeat{15'000};  // of streams that have nothing to say
 };
 
 // One request on its way through.
@@ -74,7 +75,7 @@ class App {
     Response refuse(const ApiError& error) const;
 
     // From now on new work is refused; /health says so.
-    void drain() { draining_ = true; }
+    void drain();
     int under_way() const { return under_way_; }  // of the requests that generate
 
   private:

@@ -57,6 +57,7 @@ struct Ask {
     std::vector<std::string> stop;
     bool ignore_end = false;
     bool echo = false;
+    bool prompt_only = false;     // nothing is written: the prompt is echoed
     std::optional<int> logprobs;  // of every token, beside this many of the likeliest
 
     bool stream = false;
@@ -66,6 +67,8 @@ struct Ask {
     std::string reasoning_effort = {};        // of the template
     Json template_values = Json::object();    // further variables of the template
     std::string user = {};                    // for the log
+    std::string instructions = {};            // of a response, which repeats them; they are among the messages
+    Json metadata = Json::object();           // of a response, which repeats it
 
     // Of embeddings.
     int dimensions = 0;      // 0: all

@@ -73,6 +73,10 @@ Reply<ChatPrompt> render_chat(const Ask& ask, const engine::Bundle& model) {
     // Most templates write the first token themselves.
     const bool has_bos = !input.bos_token.empty() && text.starts_with(input.bos_token);
     prompt.tokens = model.tokenizer.encode(text, {.add_special = !has_bos});
+    for (const std::string_view mark : marks_of(format, has_tools)) {
+        const std::optional<text::TokenId> token = model.tokenizer.find(mark);
+        if (token && model.tokenizer.is_special(*token)) prompt.marks.push_back(*token);
+    }
     return prompt;
 }
 

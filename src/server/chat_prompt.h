@@ -11,6 +11,7 @@ namespace tandem::server {
 
 struct ChatPrompt {
     std::vector<text::TokenId> tokens;
+    std::vector<text::TokenId> marks;  // that the reader must see, though they are control tokens
     AnswerReaderOptions reader;
     ResponseFormat format;  // that the answer is held to: what was asked for, or the call of a tool
 };

@@ -44,6 +44,7 @@ struct Ending {
     std::string error;          // of EndReason::error
     std::string stop_sequence;  // the stop string that ended it, if one did
     engine::Usage usage;
+    int reasoning_tokens = 0;  // of those that were generated
     engine::Timings timing;
 };
 

@@ -17,6 +17,8 @@ struct Dialect {
     std::string (*embeddings)(const Ask& ask, const AnswerHead& head, const Embeddings& embeddings) = nullptr;
     // The body of an error.
     std::string (*error)(const ApiError& error) = nullptr;
+    // A call of a tool that max_tokens cut off is still one, with half of its arguments; otherwise it is content.
+    bool has_cut_calls = false;
 };
 
 }  // namespace tandem::server

@@ -43,7 +43,7 @@ class Exchange {
 
     // The connection's side. take() is called after a wake, and when nothing was sent for a tick().
     virtual Output take(bool ticked) = 0;
-    virtual std::chrono::milliseconds tick() const { return std::chrono::seconds(15); }
+    virtual std::chrono::milliseconds tick() const { return std::chrono::hours(1); }
     // The client is gone, or the server stops. From any thread.
     virtual void cancel() {}
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -25,9 +24,9 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kReadBytes = 16 << 10;
 constexpr size_t kMostDiscarded = 16 << 20;
 
-std::chrono::seconds time_left(Clock::time_point until) {
-    const auto left = std::chrono::duration_cast<std::chrono::seconds>(until - Clock::now());
-    return std::max(left, std::chrono::seconds(1));
+std::chrono::milliseconds time_left(Clock::time_point until) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    return std::max(left, std::chrono::milliseconds(1));
 }
 
 std::string lower_case(std::string_view text) {
@@ -89,8 +88,11 @@ struct Connection::Incoming {
     uint64_t sent_bytes = 0;
 };
 
-Connection::Connection(HttpShared& shared, std::unique_ptr<Transport> transport)
-    : shared_(shared), transport_(std::move(transport)), timer_(transport_->socket().get_executor()) {
+Connection::Connection(HttpShared& shared, std::unique_ptr<Transport> transport, std::shared_ptr<WakeQueue> wakes)
+    : shared_(shared),
+      transport_(std::move(transport)),
+      wakes_(std::move(wakes)),
+      timer_(transport_->socket().get_executor()) {
     ++shared_.connections;
     error_code error;
     const auto endpoint = transport_->socket().remote_endpoint(error);
@@ -294,8 +296,8 @@ asio::awaitable<bool> Connection::send(Incoming& request, const Output& output) 
 }
 
 asio::awaitable<void> Connection::answer(Incoming& request) {
-    exchange_->on_wake([this, executor = timer_.get_executor()] {
-        asio::post(executor, [weak = weak_from_this()] {
+    exchange_->on_wake([wakes = wakes_, weak = weak_from_this()] {
+        wakes->add([weak] {
             if (const auto self = weak.lock()) self->signal();
         });
     });

@@ -10,6 +10,7 @@
 
 #include "server/app.h"
 #include "server/http_server.h"
+#include "server/wake_queue.h"
 
 namespace tandem::server {
 
@@ -24,7 +25,8 @@ struct HttpShared {
 
 class Connection : public std::enable_shared_from_this<Connection> {
   public:
-    Connection(HttpShared& shared, std::unique_ptr<Transport> transport);
+    // `wakes` is of the thread that serves it.
+    Connection(HttpShared& shared, std::unique_ptr<Transport> transport, std::shared_ptr<WakeQueue> wakes);
     ~Connection();
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -52,6 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
     HttpShared& shared_;
     std::unique_ptr<Transport> transport_;
+    std::shared_ptr<WakeQueue> wakes_;
     std::string remote_;
     std::string buffer_;  // bytes that have come and are not used yet
     asio::steady_timer timer_;

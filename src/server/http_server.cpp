@@ -79,6 +79,7 @@ struct HttpServer::Impl {
     HttpShared shared;
     std::unique_ptr<asio::ssl::context> tls;
     std::vector<std::unique_ptr<asio::io_context>> contexts;  // with the connections
+    std::vector<std::shared_ptr<WakeQueue>> wakes;            // of each of them
     asio::io_context main{1};  // accepts, and hands the connections to the others; it has sockets of theirs
     tcp::acceptor acceptor;
     asio::signal_set signals;
@@ -114,7 +115,8 @@ asio::awaitable<void> HttpServer::Impl::pause(std::chrono::milliseconds time) {
 asio::awaitable<void> HttpServer::Impl::accept() {
     size_t next = 0;
     for (;;) {
-        asio::io_context& context = *contexts[next++ % contexts.size()];
+        const size_t index = next++ % contexts.size();
+        asio::io_context& context = *contexts[index];
         error_code error;
         tcp::socket socket = co_await acceptor.async_accept(context, asio::redirect_error(asio::use_awaitable, error));
         if (error == asio::error::operation_aborted) co_return;
@@ -126,7 +128,7 @@ asio::awaitable<void> HttpServer::Impl::accept() {
         if (shared.connections >= options.connections) continue;  // closes it
         set_options(socket);
         auto transport = tls ? make_tls_transport(std::move(socket), *tls) : make_plain_transport(std::move(socket));
-        const auto connection = std::make_shared<Connection>(shared, std::move(transport));
+        const auto connection = std::make_shared<Connection>(shared, std::move(transport), wakes[index]);
         asio::co_spawn(
             context, [connection] { return connection->serve(); }, asio::detached);
     }
@@ -161,7 +163,9 @@ void HttpServer::Impl::stop_all() {
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-HttpServer::~HttpServer() = default;
+HttpServer::~HttpServer() {
+    for (const auto& queue : impl_->wakes) queue->close();
+}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::open(App& app, HttpOptions options) {
     raise_file_limit();
@@ -177,7 +181,12 @@ int HttpServer::port() const {
 
 void HttpServer::run() {
     Impl& impl = *impl_;
-    for (int i = 0; i < impl.options.threads; ++i) impl.contexts.push_back(std::make_unique<asio::io_context>(1));
+    for (int i = 0; i < impl.options.threads; ++i) {
+        impl.contexts.push_back(std::make_unique<asio::io_context>(1));
+        asio::io_context* const context = impl.contexts.back().get();
+        impl.wakes.push_back(
+            std::make_shared<WakeQueue>([context](WakeQueue::Task task) { asio::post(*context, std::move(task)); }));
+    }
     error_code ignored;
     impl.signals.add(SIGTERM, ignored);
     impl.signals.add(SIGINT, ignored);

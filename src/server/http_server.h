@@ -19,15 +19,15 @@ struct HttpOptions {
     std::filesystem::path certificate = {};  // PEM, with the chain; empty: no TLS
     std::filesystem::path private_key = {};
     int threads = 2;
-    int connections = 10'000;              // open at once
-    size_t header_bytes = 64 << 10;        // of a request
-    size_t body_bytes = 32 << 20;          //
-    size_t all_body_bytes = 1 << 30;       // of all requests that are being read
-    std::chrono::seconds header_time{30};  // from the first byte of a request
-    std::chrono::seconds body_time{300};
-    std::chrono::seconds idle_time{75};   // between two requests
-    std::chrono::seconds write_time{60};  // that a client may take to read some of an answer
-    std::chrono::seconds drain_time{30};  // that answers under way get to end after SIGTERM
+    int connections = 10'000;                       // open at once
+    size_t header_bytes = 64 << 10;                 // of a request
+    size_t body_bytes = 32 << 20;                   //
+    size_t all_body_bytes = 1 << 30;                // of all requests that are being read
+    std::chrono::milliseconds header_time{30'000};  // from the first byte of a request
+    std::chrono::milliseconds body_time{300'000};
+    std::chrono::milliseconds idle_time{75'000};   // between two requests
+    std::chrono::milliseconds write_time{60'000};  // that a client may take to read some of an answer
+    std::chrono::milliseconds drain_time{30'000};  // that answers under way get to end after SIGTERM
 };
 
 class HttpServer {

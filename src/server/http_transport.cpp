@@ -17,7 +17,7 @@ using boost::system::error_code;
 constexpr size_t kPieceBytes = 16 << 10;  // written within one time limit
 
 template <typename Stream>
-asio::awaitable<size_t> read_from(Stream& stream, char* data, size_t size, Transport::Seconds within) {
+asio::awaitable<size_t> read_from(Stream& stream, char* data, size_t size, Transport::Time within) {
     beast::get_lowest_layer(stream).expires_after(within);
     error_code error;
     const size_t count =
@@ -26,7 +26,7 @@ asio::awaitable<size_t> read_from(Stream& stream, char* data, size_t size, Trans
 }
 
 template <typename Stream>
-asio::awaitable<bool> write_to(Stream& stream, std::string_view bytes, Transport::Seconds within) {
+asio::awaitable<bool> write_to(Stream& stream, std::string_view bytes, Transport::Time within) {
     while (!bytes.empty()) {
         beast::get_lowest_layer(stream).expires_after(within);
         error_code error;
@@ -52,11 +52,11 @@ class PlainTransport final : public Transport {
         stream_.socket().non_blocking(true, ignored);
     }
 
-    asio::awaitable<bool> begin(Seconds /*within*/) override { co_return true; }
-    asio::awaitable<size_t> read(char* data, size_t size, Seconds within) override {
+    asio::awaitable<bool> begin(Time /*within*/) override { co_return true; }
+    asio::awaitable<size_t> read(char* data, size_t size, Time within) override {
         return read_from(stream_, data, size, within);
     }
-    asio::awaitable<bool> write(std::string_view bytes, Seconds within) override {
+    asio::awaitable<bool> write(std::string_view bytes, Time within) override {
         // Most often there is room, and no need for a timer and a turn of the loop.
         error_code error;
         const size_t count = stream_.socket().write_some(asio::buffer(bytes.data(), bytes.size()), error);
@@ -81,21 +81,21 @@ class TlsTransport final : public Transport {
   public:
     TlsTransport(asio::ip::tcp::socket socket, asio::ssl::context& context) : stream_(std::move(socket), context) {}
 
-    asio::awaitable<bool> begin(Seconds within) override {
+    asio::awaitable<bool> begin(Time within) override {
         stream_.next_layer().expires_after(within);
         error_code error;
         co_await stream_.async_handshake(asio::ssl::stream_base::server,
                                          asio::redirect_error(asio::use_awaitable, error));
         co_return !error;
     }
-    asio::awaitable<size_t> read(char* data, size_t size, Seconds within) override {
+    asio::awaitable<size_t> read(char* data, size_t size, Time within) override {
         return read_from(stream_, data, size, within);
     }
-    asio::awaitable<bool> write(std::string_view bytes, Seconds within) override {
+    asio::awaitable<bool> write(std::string_view bytes, Time within) override {
         return write_to(stream_, bytes, within);
     }
     asio::awaitable<void> end() override {
-        constexpr Seconds kGoodbye{5};
+        constexpr Time kGoodbye{5000};
         stream_.next_layer().expires_after(kGoodbye);
         error_code ignored;
         co_await stream_.async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));

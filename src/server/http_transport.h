@@ -17,7 +17,7 @@ namespace asio = boost::asio;
 // Nothing throws; what goes wrong is an error_code.
 class Transport {
   public:
-    using Seconds = std::chrono::seconds;
+    using Time = std::chrono::milliseconds;
 
     Transport() = default;
     Transport(const Transport&) = delete;
@@ -25,11 +25,11 @@ class Transport {
     virtual ~Transport() = default;
 
     // What must come before the first byte; false: give up.
-    virtual asio::awaitable<bool> begin(Seconds within) = 0;
+    virtual asio::awaitable<bool> begin(Time within) = 0;
     // Some bytes; 0: the end, an error, or the time is over.
-    virtual asio::awaitable<size_t> read(char* data, size_t size, Seconds within) = 0;
+    virtual asio::awaitable<size_t> read(char* data, size_t size, Time within) = 0;
     // All of it, each piece within the time.
-    virtual asio::awaitable<bool> write(std::string_view bytes, Seconds within) = 0;
+    virtual asio::awaitable<bool> write(std::string_view bytes, Time within) = 0;
     virtual asio::awaitable<void> end() = 0;
     // Whether bytes that have come and were not read can only mean that the client has closed the connection.
     virtual bool is_close(std::string_view peeked) const = 0;

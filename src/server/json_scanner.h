@@ -37,11 +37,11 @@ class JsonScanner {
     bool is_key_ = false;   // the string
 };
 
-// The member of a valid JSON object exactly as it was written, the last one where there are several. Nothing if there
-// is none. `key` must have nothing that JSON escapes.
+// The member of a valid JSON object, or of the beginning of one, exactly as it was written, the last one where there
+// are several. Nothing if there is none. `key` must have nothing that JSON escapes.
 std::optional<std::string_view> raw_member(std::string_view object, std::string_view key);
 
-// The elements of a valid JSON array, as they were written.
+// The elements of a valid JSON array, or of the beginning of one, as they were written.
 std::vector<std::string_view> raw_elements(std::string_view array);
 
 }  // namespace tandem::server

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "server/model_pool.h"
+#include "server/wake_queue.h"
 
 namespace tandem::server {
 
@@ -8,6 +9,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kPiece = size_t{32} << 20;
+constexpr int kSendingPatienceUs = 1000;
 constexpr float kReadShare = 0.8F;  // of the progress: reading the file; the rest is the device's
 
 uint64_t bytes_of(const graph::Weights& weights) {
@@ -17,7 +19,7 @@ uint64_t bytes_of(const graph::Weights& weights) {
 }
 
 // Touches every page, so that the file is read here, where progress can be seen, and not by the device.
-void read_ahead(const graph::Weights& weights, uint64_t total, std::atomic<float>& progress) {
+Status read_ahead(const graph::Weights& weights, uint64_t total, LoadProgress& progress) {
     uint64_t done = 0;
     for (const auto& [name, view] : weights.all()) {
         for (size_t begin = 0; begin < view.data.size(); begin += kPiece) {
@@ -26,28 +28,34 @@ void read_ahead(const graph::Weights& weights, uint64_t total, std::atomic<float
                 static_cast<void>(*static_cast<const volatile std::byte*>(view.data.data() + at));
             }
             done += end - begin;
-            progress = kReadShare * static_cast<float>(static_cast<double>(done) / static_cast<double>(total));
+            if (progress.is_unwanted) return fail("the server is stopping");
+            progress.done = kReadShare * static_cast<float>(static_cast<double>(done) / static_cast<double>(total));
         }
     }
+    return Ok{};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const std::string& source, const OpenDevice& open_device,
-                                                       const engine::EngineOptions& options,
-                                                       std::atomic<float>& progress) {
+                                                       const engine::EngineOptions& options, LoadProgress& progress) {
     std::unique_ptr<device::Backend> backend = TRY(open_device());
     engine::Bundle bundle = TRY(engine::open_bundle(source));
     std::unique_ptr<LoadedModel> model(new LoadedModel(std::move(bundle)));
     model->backend_ = std::move(backend);
     model->block_tokens_ = options.block_tokens;
     model->weight_bytes_ = bytes_of(model->bundle_.model.weights);
-    read_ahead(model->bundle_.model.weights, std::max<uint64_t>(model->weight_bytes_, 1), progress);
+    TRY(read_ahead(model->bundle_.model.weights, std::max<uint64_t>(model->weight_bytes_, 1), progress));
     model->engine_ =
         TRY(engine::Engine::open(model->bundle_.model, model->bundle_.tokenizer, *model->backend_, options));
     model->grammars_ = std::make_unique<GrammarCache>(*model->engine_);
-    model->thread_ = std::thread([engine = model->engine_.get()] { engine->run(); });
-    progress = 1;
+    // On a CPU the next step would take the cores from those who send the tokens of the last.
+    const std::chrono::microseconds patience{model->on_gpu() ? 0 : kSendingPatienceUs};
+    model->thread_ = std::thread([engine = model->engine_.get(), patience] {
+        WakeQueue::gather();
+        engine->run([patience] { WakeQueue::flush(patience); });
+    });
+    progress.done = 1;
     return model;
 }
 

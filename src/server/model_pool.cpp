@@ -130,6 +130,28 @@ void ModelPool::start() {
     thread_ = std::thread([this] { work(); });
 }
 
+void ModelPool::stop_loading() {
+    std::vector<Waiter> refused;
+    {
+        const std::lock_guard lock(mutex_);
+        loads_nothing_ = true;
+        for (const auto& item : entries_) {
+            Entry& entry = *item.second;
+            entry.progress.is_unwanted = true;
+            if (entry.model) continue;
+            std::move(entry.waiters.begin(), entry.waiters.end(), std::back_inserter(refused));
+            entry.waiters.clear();
+        }
+        wake_.notify_all();
+    }
+    for (const Waiter& waiter : refused) waiter.ready(stopping_error());
+}
+
+bool ModelPool::loader_ends(std::chrono::milliseconds within) {
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, within, [&] { return !is_loading_; });
+}
+
 ModelPool::~ModelPool() {
     close();
 }
@@ -235,7 +257,7 @@ ModelCard ModelPool::card_of(const Entry& entry) const {
         }
     } else if (entry.loading || !entry.waiters.empty()) {
         card.state = ModelState::loading;
-        card.progress = entry.progress;
+        card.progress = entry.progress.done;
     } else {
         card.state = entry.error.empty() ? ModelState::unloaded : ModelState::failed;
     }
@@ -268,7 +290,7 @@ double ModelPool::start_progress() {
         const double size = std::max(1.0, static_cast<double>(entry->file_bytes));
         all += size;
         // what was ready once counts, whatever became of it
-        done += entry->details.context > 0 ? size : size * 0.99 * static_cast<double>(entry->progress);
+        done += entry->details.context > 0 ? size : size * 0.99 * static_cast<double>(entry->progress.done);
     }
     return done / all;
 }
@@ -292,7 +314,8 @@ void ModelPool::for_each(const std::function<void(const std::string&, LoadedMode
 
 void ModelPool::acquire(const std::string& name, std::optional<double> keep_alive_s, const OnReady& ready) {
     std::unique_lock lock(mutex_);
-    const Reply<Entry*> found = stopping_ ? stopping_error() : require(name);
+    Reply<Entry*> found = stopping_ ? stopping_error() : require(name);
+    if (found && loads_nothing_ && !(*found)->model) found = stopping_error();
     if (!found) {
         lock.unlock();
         return ready(found.error());
@@ -356,7 +379,7 @@ void ModelPool::unload_idle(std::unique_lock<std::mutex>& lock) {
         log::info("unloading {}", name);
         entry->to_unload = false;
         std::shared_ptr<LoadedModel> model = std::move(entry->model);
-        entry->progress = 0;
+        entry->progress.done = 0;
         lock.unlock();  // freeing gigabytes takes its time
         model.reset();
         lock.lock();
@@ -365,15 +388,18 @@ void ModelPool::unload_idle(std::unique_lock<std::mutex>& lock) {
 
 void ModelPool::load(Entry& entry, std::unique_lock<std::mutex>& lock) {
     entry.loading = true;
-    entry.progress = 0;
+    entry.progress.done = 0;
     Status room = make_room(entry, lock);
     if (!room || stopping_) return answer_waiters(entry, room ? "the server is stopping" : room.error().message, lock);
     log::info("loading {}", entry.name);
+    is_loading_ = true;
     lock.unlock();
     const Clock::time_point begin = Clock::now();
     Result<std::unique_ptr<LoadedModel>> loaded =
         LoadedModel::load(entry.source, options_.open_device, options_.engine, entry.progress);
     lock.lock();
+    is_loading_ = false;
+    wake_.notify_all();
     if (!loaded) return answer_waiters(entry, loaded.error().message, lock);
     log::info("loaded {} in {:.1f} s: context {}, {} bytes", entry.name, seconds_since(begin),
               (*loaded)->engine().context(), (*loaded)->memory_bytes());
@@ -414,7 +440,7 @@ Status ModelPool::make_room(const Entry& entry, std::unique_lock<std::mutex>& lo
 void ModelPool::answer_waiters(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock) {
     entry.loading = false;
     entry.error = error;
-    if (!error.empty()) log::error("{}: {}", entry.name, error);
+    if (!error.empty() && !entry.progress.is_unwanted) log::error("{}: {}", entry.name, error);
     std::vector<Waiter> waiters = std::exchange(entry.waiters, {});
     const std::shared_ptr<LoadedModel> model = entry.model;
     lock.unlock();

@@ -22,15 +22,19 @@
 
 namespace tandem::server {
 
+// Of a model that is being loaded. From any thread.
+struct LoadProgress {
+    std::atomic<float> done = 0;            // to 1
+    std::atomic<bool> is_unwanted = false;  // loading ends as soon as it can
+};
+
 // A model with its device and an engine that runs on a thread of its own.
 class LoadedModel {
   public:
     using OpenDevice = std::function<Result<std::unique_ptr<device::Backend>>()>;
 
-    // `progress` goes from 0 to 1.
     static Result<std::unique_ptr<LoadedModel>> load(const std::string& source, const OpenDevice& open_device,
-                                                     const engine::EngineOptions& options,
-                                                     std::atomic<float>& progress);
+                                                     const engine::EngineOptions& options, LoadProgress& progress);
     LoadedModel(const LoadedModel&) = delete;
     LoadedModel& operator=(const LoadedModel&) = delete;
     ~LoadedModel();
@@ -115,6 +119,10 @@ class ModelPool {
 
     // From now on models are loaded and unloaded, in the background.
     void start();
+    // What waits for a model that is not loaded is refused from now on, and nothing is loaded any more.
+    void stop_loading();
+    // After stop_loading(): whether the loader has come to its end within this time. A device may take longer.
+    bool loader_ends(std::chrono::milliseconds within);
     // Unloads everything, once the answers under way have been cancelled; nothing is acquired any more.
     void close();
 
@@ -155,7 +163,7 @@ class ModelPool {
         ModelCard details;  // what was learned by loading it
         std::vector<Waiter> waiters;
         bool loading = false;
-        std::atomic<float> progress = 0;
+        LoadProgress progress;
         std::string error;
     };
 
@@ -179,6 +187,8 @@ class ModelPool {
     std::condition_variable wake_;
     std::map<std::string, std::unique_ptr<Entry>> entries_;  // never removed: loading refers to them
     std::string default_name_;
+    bool loads_nothing_ = false;
+    bool is_loading_ = false;
     bool stopping_ = false;
     std::thread thread_;
 };

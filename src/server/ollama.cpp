@@ -217,6 +217,21 @@ Reply<Ask> parse_ollama_embed(const Json& body) {
     return ask;
 }
 
+Reply<Ask> parse_ollama_embeddings(const Json& body) {
+    const Fields fields = TRY(Fields::of(body));
+    Ask ask;
+    ask.kind = AskKind::embedding;
+    ask.truncates = true;
+    ask.model = TRY(ollama_model_name(body));
+    TRY(read_keep_alive(fields, ask));
+    ask.prompts.emplace_back(TRY(fields.required_text("prompt")));
+    return ask;
+}
+
+std::string write_ollama_embedding(const Ask& /*ask*/, const AnswerHead& /*head*/, const Embeddings& embeddings) {
+    return dump({{"embedding", embeddings.vectors.front()}}) + "\n";
+}
+
 std::string write_ollama_embeddings(const Ask& /*ask*/, const AnswerHead& head, const Embeddings& embeddings) {
     return dump({{"model", head.model},
                  {"embeddings", embeddings.vectors},
@@ -346,6 +361,8 @@ const Dialect kOllamaGenerate = {
     .parse = parse_ollama_generate, .writer = ollama_generate_writer, .error = ollama_error};
 const Dialect kOllamaEmbed = {
     .parse = parse_ollama_embed, .embeddings = write_ollama_embeddings, .error = ollama_error};
+const Dialect kOllamaEmbeddings = {
+    .parse = parse_ollama_embeddings, .embeddings = write_ollama_embedding, .error = ollama_error};
 
 bool only_loads(const Ask& ask) {
     return ask.kind == AskKind::chat && ask.messages.empty();

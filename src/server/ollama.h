@@ -1,4 +1,4 @@
-// Ollama's API: /api/chat, /api/generate, /api/embed, and what it says about models.
+// Ollama's API: /api/chat, /api/generate, /api/embed and /api/embeddings, and what it says about models.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@ namespace tandem::server {
 extern const Dialect kOllamaChat;
 extern const Dialect kOllamaGenerate;
 extern const Dialect kOllamaEmbed;
+extern const Dialect kOllamaEmbeddings;  // as older clients ask: one prompt, and nothing but its numbers
 
 // Ollama's way to load a model, or to unload it (keep_alive of 0): nothing is asked.
 bool only_loads(const Ask& ask);

@@ -14,7 +14,7 @@ extern const Dialect kOpenAiEmbeddings;
 
 // {"error": {"message", "type", "param", "code", ...}}
 Json openai_error(const ApiError& error);
-Json openai_usage(const engine::Usage& usage);
+Json openai_usage(const engine::Usage& usage, int reasoning_tokens);
 Json openai_model(const ModelCard& card);
 Json openai_models(std::span<const ModelCard> cards);
 

@@ -234,9 +234,14 @@ Reply<Ask> parse_openai_completion(const Json& body) {
     ask.max_tokens = kCompletionTokens;
     const Fields fields = TRY(Fields::of(body));
     TRY(parse_shared(fields, ask));
-    TRY(parse_max_tokens(fields, "max_tokens", ask));
     TRY(fields.read("logprobs", ask.logprobs));
     TRY(fields.read("echo", ask.echo));
+    const Json* const most = fields.find("max_tokens");
+    ask.prompt_only = ask.echo && most != nullptr && *most == 0;  // to have the prompt's log-probabilities
+    if (ask.prompt_only)
+        ask.max_tokens = 1;
+    else
+        TRY(parse_max_tokens(fields, "max_tokens", ask));
     const Json* const prompt = fields.find("prompt");
     if (prompt == nullptr) return fields.wrong("prompt", "a string, token ids, or an array of either");
     ask.prompts = TRY(parse_prompts(*prompt, "prompt"));

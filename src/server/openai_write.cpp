@@ -76,12 +76,11 @@ class CompletionWriter : public Writer {
           choices_(ask.n * std::max<int>(1, static_cast<int>(ask.prompts.size()))) {}
 
     std::string write(const Delta& delta) override {
-        std::string out;
-        Json piece = piece_of(delta);
-        if (!piece.is_null()) out += chunk(Json::array({std::move(piece)}));
+        const std::string piece = piece_of(delta);
+        std::string out = piece.empty() ? std::string() : chunk(piece);
         if (!delta.end) return out;
         count(delta);
-        return out + chunk(Json::array({last_of(delta)}));
+        return out + chunk(dump(last_of(delta)));
     }
 
     std::string end() override {
@@ -89,7 +88,7 @@ class CompletionWriter : public Writer {
         if (include_usage_) {
             Json last = envelope(stream_object());
             last["choices"] = Json::array();
-            last["usage"] = openai_usage(usage_);
+            last["usage"] = openai_usage(usage_, reasoning_tokens_);
             out = event(last);
         }
         return out + "data: [DONE]\n\n";
@@ -102,24 +101,29 @@ class CompletionWriter : public Writer {
         Json list = Json::array();
         for (size_t i = 0; i < choices.size(); ++i) list.push_back(whole_choice(choices[i], static_cast<int>(i)));
         answer["choices"] = std::move(list);
-        answer["usage"] = openai_usage(total_usage(choices, n_));
+        int reasoning_tokens = 0;
+        for (const WholeChoice& choice : choices) reasoning_tokens += choice.end.reasoning_tokens;
+        answer["usage"] = openai_usage(total_usage(choices, n_), reasoning_tokens);
         return dump(answer);
     }
 
   protected:
     virtual const char* stream_object() const = 0;
     virtual const char* whole_object() const = 0;
-    virtual Json piece_of(const Delta& delta) = 0;  // null: nothing to say
+    virtual std::string piece_of(const Delta& delta) = 0;  // a choice as JSON text; empty: nothing to say
     virtual Json last_of(const Delta& delta) = 0;
     virtual Json whole_choice(const WholeChoice& choice, int index) = 0;
 
     int choices() const { return choices_; }
 
-    std::string chunk(Json choices) const {
-        Json json = envelope(stream_object());
-        json["choices"] = std::move(choices);
-        if (include_usage_) json["usage"] = nullptr;
-        return event(json);
+    // Of every token: what is the same in all of a stream is written once.
+    std::string chunk(std::string_view choice) {
+        if (head_text_.empty()) {
+            head_text_ = "data: " + dump(envelope(stream_object()));
+            head_text_.pop_back();
+        }
+        return fmt::format(R"({},"choices":[{}]{}}})", head_text_, choice, include_usage_ ? R"(,"usage":null)" : "") +
+               "\n\n";
     }
 
   private:
@@ -139,14 +143,17 @@ class CompletionWriter : public Writer {
         }
         usage_.generated_tokens += usage.generated_tokens;
         usage_.accepted_tokens += usage.accepted_tokens;
+        reasoning_tokens_ += delta.end->reasoning_tokens;
     }
 
     AnswerHead head_;
     std::string id_;
+    std::string head_text_;  // of a chunk, up to its choices
     int n_;
     bool include_usage_;
     int choices_;
     engine::Usage usage_;
+    int reasoning_tokens_ = 0;
 };
 
 class ChatWriter final : public CompletionWriter {
@@ -156,7 +163,7 @@ class ChatWriter final : public CompletionWriter {
     std::string begin() override {
         std::string out;
         for (int i = 0; i < choices(); ++i) {
-            out += chunk(Json::array({choice(i, {{"role", "assistant"}, {"content", ""}}, nullptr)}));
+            out += chunk(piece_text(i, {{"role", "assistant"}, {"content", ""}}, nullptr));
         }
         return out;
     }
@@ -165,20 +172,21 @@ class ChatWriter final : public CompletionWriter {
     const char* stream_object() const override { return "chat.completion.chunk"; }
     const char* whole_object() const override { return "chat.completion"; }
 
-    Json piece_of(const Delta& delta) override {
+    std::string piece_of(const Delta& delta) override {
         Json piece = Json::object();
         if (!delta.content.empty()) piece["content"] = delta.content;
         if (!delta.reasoning.empty()) piece["reasoning_content"] = delta.reasoning;
         if (!delta.reasoning.empty()) piece["reasoning"] = delta.reasoning;
         if (!delta.tool_calls.empty()) piece["tool_calls"] = calls_of(delta.tool_calls, true);
         if (piece.empty() && delta.logprobs.empty()) return {};
-        Json result = choice(delta.choice, std::move(piece), nullptr);
-        if (!delta.logprobs.empty()) result["logprobs"] = chat_logprobs(delta.logprobs);
-        return result;
+        return piece_text(delta.choice, piece, delta.logprobs.empty() ? Json() : chat_logprobs(delta.logprobs));
     }
 
     Json last_of(const Delta& delta) override {
-        return choice(delta.choice, Json::object(), finish_reason(delta.end->reason));
+        return {{"index", delta.choice},
+                {"delta", Json::object()},
+                {"logprobs", nullptr},
+                {"finish_reason", finish_reason(delta.end->reason)}};
     }
 
     Json whole_choice(const WholeChoice& whole, int index) override {
@@ -196,9 +204,9 @@ class ChatWriter final : public CompletionWriter {
     }
 
   private:
-    static Json choice(int index, Json delta, Json reason) {
-        return {
-            {"index", index}, {"delta", std::move(delta)}, {"logprobs", nullptr}, {"finish_reason", std::move(reason)}};
+    static std::string piece_text(int index, const Json& delta, const Json& logprobs) {
+        return fmt::format(R"({{"index":{},"delta":{},"logprobs":{},"finish_reason":null}})", index, dump(delta),
+                           dump(logprobs));
     }
 };
 
@@ -211,9 +219,10 @@ class TextWriter final : public CompletionWriter {
     const char* stream_object() const override { return "text_completion"; }
     const char* whole_object() const override { return "text_completion"; }
 
-    Json piece_of(const Delta& delta) override {
+    std::string piece_of(const Delta& delta) override {
         if (delta.content.empty() && delta.logprobs.empty()) return {};
-        return choice(delta.choice, delta.content, logprobs_of(delta.logprobs, delta.choice), nullptr);
+        return fmt::format(R"({{"index":{},"text":{},"logprobs":{},"finish_reason":null}})", delta.choice,
+                           dump(delta.content), dump(logprobs_of(delta.logprobs, delta.choice)));
     }
 
     Json last_of(const Delta& delta) override {
@@ -293,7 +302,8 @@ std::string write_error(const ApiError& error) {
 
 }  // namespace
 
-const Dialect kOpenAiChat = {.parse = parse_openai_chat, .writer = make_chat_writer, .error = write_error};
+const Dialect kOpenAiChat = {
+    .parse = parse_openai_chat, .writer = make_chat_writer, .error = write_error, .has_cut_calls = true};
 const Dialect kOpenAiCompletions = {.parse = parse_openai_completion, .writer = make_text_writer, .error = write_error};
 const Dialect kOpenAiEmbeddings = {
     .parse = parse_openai_embeddings, .embeddings = write_embeddings, .error = write_error};
@@ -307,11 +317,12 @@ Json openai_error(const ApiError& error) {
     return {{"error", std::move(inner)}};
 }
 
-Json openai_usage(const engine::Usage& usage) {
+Json openai_usage(const engine::Usage& usage, int reasoning_tokens) {
     return {{"prompt_tokens", usage.prompt_tokens},
             {"completion_tokens", usage.generated_tokens},
             {"total_tokens", usage.prompt_tokens + usage.generated_tokens},
-            {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+            {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+            {"completion_tokens_details", {{"reasoning_tokens", reasoning_tokens}}}};
 }
 
 Json openai_model(const ModelCard& card) {

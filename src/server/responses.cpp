@@ -48,7 +48,7 @@ Json new_response(const Ask& ask, const AnswerHead& head) {
             {"status", "in_progress"},
             {"error", nullptr},
             {"incomplete_details", nullptr},
-            {"instructions", nullptr},
+            {"instructions", ask.instructions.empty() ? Json() : Json(ask.instructions)},
             {"max_output_tokens", ask.max_tokens > 0 ? Json(ask.max_tokens) : Json()},
             {"model", head.model},
             {"output", Json::array()},
@@ -64,14 +64,15 @@ Json new_response(const Ask& ask, const AnswerHead& head) {
             {"truncation", "disabled"},
             {"usage", nullptr},
             {"user", ask.user.empty() ? Json() : Json(ask.user)},
-            {"metadata", Json::object()}};
+            {"metadata", ask.metadata}};
 }
 
-Json response_usage(const engine::Usage& usage) {
+Json response_usage(const Ending& end) {
+    const engine::Usage& usage = end.usage;
     return {{"input_tokens", usage.prompt_tokens},
             {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
             {"output_tokens", usage.generated_tokens},
-            {"output_tokens_details", {{"reasoning_tokens", 0}}},
+            {"output_tokens_details", {{"reasoning_tokens", end.reasoning_tokens}}},
             {"total_tokens", usage.prompt_tokens + usage.generated_tokens}};
 }
 
@@ -247,7 +248,7 @@ class ResponsesWriter final : public Writer {
         close(cut);
         response_["status"] = cut ? "incomplete" : "completed";
         if (cut) response_["incomplete_details"] = {{"reason", "max_output_tokens"}};
-        response_["usage"] = response_usage(end.usage);
+        response_["usage"] = response_usage(end);
     }
 
     Json response_;
@@ -268,6 +269,7 @@ std::string responses_error(const ApiError& error) {
 
 }  // namespace
 
-const Dialect kResponses = {.parse = parse_responses, .writer = responses_writer, .error = responses_error};
+const Dialect kResponses = {
+    .parse = parse_responses, .writer = responses_writer, .error = responses_error, .has_cut_calls = true};
 
 }  // namespace tandem::server

@@ -110,9 +110,8 @@ Reply<Ok> read_item(const Fields& item, Items& items) {
 
 Reply<Ok> read_input(const Fields& body, Ask& ask) {
     Items items;
-    std::string instructions;
-    TRY(body.read("instructions", instructions));
-    if (!instructions.empty()) items.add_text("system", instructions);
+    TRY(body.read("instructions", ask.instructions));
+    if (!ask.instructions.empty()) items.add_text("system", ask.instructions);
     const Json* const input = body.find("input");
     if (input != nullptr && input->is_string()) {
         items.add_text("user", input->get<std::string>());
@@ -212,6 +211,25 @@ Reply<Ok> read_included_logprobs(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
+// Up to 16 pairs of short strings, as OpenAI has it; they come back with the response.
+Reply<Ok> read_response_metadata(const Fields& body, Ask& ask) {
+    constexpr size_t kMostPairs = 16;
+    constexpr size_t kMostKeyBytes = 64;
+    constexpr size_t kMostValueBytes = 512;
+    const Json* const metadata = body.find("metadata");
+    if (metadata == nullptr) return Ok{};
+    if (!metadata->is_object() || metadata->size() > kMostPairs) {
+        return body.wrong("metadata", "an object of at most 16 pairs of strings");
+    }
+    for (const auto& pair : metadata->items()) {
+        const bool fits = pair.key().size() <= kMostKeyBytes && pair.value().is_string() &&
+                          pair.value().get_ref<const std::string&>().size() <= kMostValueBytes;
+        if (!fits) return body.wrong("metadata", "keys of at most 64 bytes, and strings of at most 512");
+    }
+    ask.metadata = *metadata;
+    return Ok{};
+}
+
 Reply<Ok> refuse_state(const Fields& body) {
     for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
         if (body.find(key) != nullptr)
@@ -240,6 +258,7 @@ Reply<Ask> parse_responses(const Json& body) {
     TRY(fields.read("temperature", ask.sampling.temperature));
     TRY(fields.read("top_p", ask.sampling.top_p));
     TRY(fields.read("user", ask.user));
+    TRY(read_response_metadata(fields, ask));
     if (fields.find("max_output_tokens") != nullptr) {
         TRY(fields.read("max_output_tokens", ask.max_tokens));
         if (ask.max_tokens < 1)

@@ -29,6 +29,7 @@ std::span<const Route> routes() {
         {"POST", "/api/chat", Access::use, &kOllamaChat},
         {"POST", "/api/generate", Access::use, &kOllamaGenerate},
         {"POST", "/api/embed", Access::use, &kOllamaEmbed},
+        {"POST", "/api/embeddings", Access::use, &kOllamaEmbeddings},
         {"GET", "/api/tags", Access::use, nullptr, Endpoints::ollama_tags, kOllamaChat.error},
         {"GET", "/api/ps", Access::use, nullptr, Endpoints::ollama_ps, kOllamaChat.error},
         {"POST", "/api/show", Access::use, nullptr, Endpoints::ollama_show, kOllamaChat.error},

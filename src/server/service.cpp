@@ -97,10 +97,12 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const std::string&
         ChatPrompt prompt = TRY(render_chat(ask, model->bundle()));
         prompts.push_back(std::move(prompt.tokens));
         start.reader = std::move(prompt.reader);
+        request.shown = std::move(prompt.marks);
         format = std::move(prompt.format);
     } else {
         request.continues_text = true;
         request.echo = ask.echo;
+        request.prompt_only = ask.prompt_only;
         if (ask.kind == AskKind::embedding) request.embed = engine::Pooling::mean;
         prompts.reserve(ask.prompts.size());
         for (const Prompt& prompt : ask.prompts) {

@@ -68,6 +68,8 @@ class Ollama(ServerCase):
         answer = self.server.post("/api/embed", {"model": "tales", "input": ["a fox", "a dog"]})[1]
         self.assertEqual(len(answer["embeddings"]), 2)
         self.assertAlmostEqual(sum(x * x for x in answer["embeddings"][0]), 1, places=4)
+        older = self.server.post("/api/embeddings", {"model": "tales", "prompt": "a fox"})[1]
+        self.assertEqual(len(older["embedding"]), len(answer["embeddings"][0]))
 
     def test_errors(self):
         status, answer = self.server.post("/api/chat", {"model": "tales", "messages": [{"role": "king"}]})
@@ -142,6 +144,11 @@ class Responses(ServerCase):
     def test_nothing_is_stored(self):
         status, error = self.server.post("/v1/responses", {"input": "x", "previous_response_id": "resp_1"})
         self.assertEqual((status, error["error"]["param"]), (400, "previous_response_id"))
+
+    def test_what_was_asked_comes_back(self):
+        body = {"input": "hi", "instructions": "Be brief.", "metadata": {"thread": "7"}, "max_output_tokens": 2}
+        response = self.server.post("/v1/responses", body)[1]
+        self.assertEqual((response["instructions"], response["metadata"]), ("Be brief.", {"thread": "7"}))
 
 
 class Watching(ServerCase):

@@ -190,6 +190,28 @@ class Answers(ServerCase):
             self.assertEqual(call["function"]["name"], "find_fox")
             self.assertIn(json.loads(call["function"]["arguments"])["fast"], [True, False])
 
+    def test_a_call_that_is_cut_off_is_still_a_call(self):
+        tool = {"type": "function", "function": {"name": "find_fox", "parameters": {
+            "type": "object", "properties": {"where": {"type": "string", "minLength": 40}}, "required": ["where"],
+            "additionalProperties": False}}}
+        body = {"messages": STORY, "tools": [tool], "tool_choice": "required", "max_tokens": 30}
+        choice = self.server.post("/v1/chat/completions", body)[1]["choices"][0]
+        self.assertEqual(choice["finish_reason"], "length")
+        self.assertEqual(choice["message"]["tool_calls"][0]["function"]["name"], "find_fox")
+        chunks, done = self.server.stream(body)
+        self.assertTrue(done)
+        pieces = [piece for chunk in chunks for piece in chunk["choices"][0]["delta"].get("tool_calls", [])]
+        self.assertEqual(pieces[0]["function"]["name"], "find_fox")
+        self.assertRaises(ValueError, json.loads, pieces[0]["function"]["arguments"])
+        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "length")
+
+    def test_the_prompt_alone(self):
+        answer = self.server.post("/v1/completions", {"prompt": "Once upon a time", "max_tokens": 0, "echo": True,
+                                                      "logprobs": 0})[1]
+        self.assertEqual(answer["choices"][0]["text"], "Once upon a time")
+        self.assertEqual(len(answer["choices"][0]["logprobs"]["token_logprobs"]), answer["usage"]["prompt_tokens"])
+        self.assertEqual(answer["usage"]["completion_tokens"], 0)
+
     def test_completions(self):
         answer = self.server.post("/v1/completions", {"prompt": ["Once upon", "The fox"], "max_tokens": 5,
                                                       "temperature": 0, "echo": True, "logprobs": 1})[1]

@@ -19,8 +19,9 @@
 namespace tandem::server {
 namespace {
 
-constexpr const Dialect* kDialects[] = {&kOpenAiChat, &kOpenAiCompletions, &kOpenAiEmbeddings, &kResponses,
-                                        &kOllamaChat, &kOllamaGenerate,    &kOllamaEmbed,      &kAnthropicMessages};
+constexpr const Dialect* kDialects[] = {&kOpenAiChat,  &kOpenAiCompletions, &kOpenAiEmbeddings,
+                                        &kResponses,   &kOllamaChat,        &kOllamaGenerate,
+                                        &kOllamaEmbed, &kOllamaEmbeddings,  &kAnthropicMessages};
 constexpr size_t kDialectCount = std::size(kDialects);
 
 std::vector<AnswerReaderOptions> readers() {
@@ -46,7 +47,8 @@ std::vector<AnswerPart> joined(std::vector<AnswerPart> parts, std::vector<Answer
 }
 
 // In pieces whose lengths are made of the text itself.
-std::vector<AnswerPart> read_answer(const AnswerReaderOptions& options, std::string_view text, bool in_pieces) {
+std::vector<AnswerPart> read_answer(const AnswerReaderOptions& options, std::string_view text, bool in_pieces,
+                                    bool cut = false) {
     AnswerReader reader(options);
     std::vector<AnswerPart> parts;
     for (size_t at = 0; at < text.size();) {
@@ -54,7 +56,7 @@ std::vector<AnswerPart> read_answer(const AnswerReaderOptions& options, std::str
         parts = joined(std::move(parts), reader.push(text.substr(at, length)));
         at += length;
     }
-    return joined(std::move(parts), reader.finish());
+    return joined(std::move(parts), reader.finish(cut));
 }
 
 void check_answer(std::string_view text) {
@@ -62,6 +64,7 @@ void check_answer(std::string_view text) {
     for (const AnswerReaderOptions& options : kReaders) {
         const std::vector<AnswerPart> whole = read_answer(options, text, false);
         const std::vector<AnswerPart> pieces = read_answer(options, text, true);
+        CHECK(read_answer(options, text, true, true).size() == read_answer(options, text, false, true).size());
         CHECK(whole.size() == pieces.size());
         for (size_t i = 0; i < whole.size(); ++i) {
             CHECK(whole[i].kind == pieces[i].kind && whole[i].text == pieces[i].text &&

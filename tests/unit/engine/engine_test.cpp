@@ -215,6 +215,28 @@ TEST_F(EngineTest, StopTokensAndBiasEndAndSteer) {
     EXPECT_NE(answer(*open(), request).tokens[0], whole.tokens[0]);
 }
 
+TEST_F(EngineTest, ShowsTheControlTokensThatItIsTold) {
+    const TokenId mark = bundle().tokenizer.find("<start_of_turn>").value();
+    Request request = ask(kPrompts[0], 3);
+    request.sampling.logit_bias = {{mark, 1000.0F}};
+    EXPECT_EQ(answer(*open(), request).text, "");
+    request.shown = {mark};
+    EXPECT_EQ(answer(*open(), request).text, "<start_of_turn><start_of_turn><start_of_turn>");
+}
+
+TEST_F(EngineTest, MayReadThePromptAlone) {
+    Request request = ask(kPrompts[0], 1);
+    request.echo = true;
+    request.prompt_only = true;
+    request.logprobs = 0;
+    const Heard prompt = answer(*open(), request);
+    EXPECT_EQ(prompt.text, kPrompts[0]);
+    EXPECT_EQ(prompt.tokens, request.prompt);
+    EXPECT_EQ(prompt.logprobs.size(), request.prompt.size());
+    EXPECT_TRUE(prompt.ended_with(FinishReason::length));
+    EXPECT_EQ(prompt.finish->usage.generated_tokens, 0);
+}
+
 TEST_F(EngineTest, EchoBeginsWithThePrompt) {
     Request request = ask(kPrompts[0], 6);
     request.continues_text = true;

@@ -174,9 +174,51 @@ TEST(AnswerReader, FindsTheCallsOfOtherTemplates) {
     const std::string call = R"({"name": "add", "parameters": {"a": "x"}})";
     EXPECT_EQ(read(with_tools(kLlama), call), R"(add({"a": "x"}))");
     EXPECT_EQ(read(with_tools(kLlama), "<|python_tag|>" + call + "; " + call), R"(add({"a": "x"})add({"a": "x"}))");
+    EXPECT_EQ(read(with_tools(kLlama), "I shall add.\n\n<|python_tag|>" + call), R"(I shall add.add({"a": "x"}))");
     EXPECT_EQ(read(with_tools(kLlama), call + "; done"), R"(add({"a": "x"}); done)");
     EXPECT_EQ(read(with_tools(kLlama), R"({"type": "function", "name": "add", "parameters": {}})"), "add({})");
     EXPECT_EQ(read(with_tools(kGemma), R"({"name": "add", "arguments": {}})"), "add({})");
+}
+
+// As far as a text that was cut off has calls.
+std::string read_cut(const AnswerReaderOptions& options, std::string_view text) {
+    AnswerReader reader(options);
+    std::vector<AnswerPart> parts = reader.push(text);
+    for (AnswerPart& part : reader.finish(true)) parts.push_back(std::move(part));
+    return joined(parts);
+}
+
+TEST(AnswerReader, KeepsACallThatWasCutOff) {
+    const AnswerReaderOptions qwen = with_tools(kQwen);
+    EXPECT_EQ(read_cut(qwen, "So.\n<tool_call>{\"name\":\"add\",\"arguments\":{\"a\": \"tw"), "So.add({\"a\": \"tw)");
+    EXPECT_EQ(read_cut(qwen, "<tool_call>{\"name\":\"add\",\"arguments\":{}"), "add({})");
+    EXPECT_EQ(read_cut(qwen, "<tool_call>{\"name\":\"add\",\"argu"), "add()");
+    EXPECT_EQ(read_cut(qwen, "{\"name\":\"add\",\"parameters\":{\"a\": 1"), "add({\"a\": 1)");
+    EXPECT_EQ(read_cut(qwen, "<tool_call>{\"function\":{\"name\":\"add\",\"arguments\":{"), "add({)");
+    EXPECT_EQ(read_cut(with_tools(kNamedMistral), "[TOOL_CALLS]get[ARGS]{\"x\": [1, "), "get({\"x\": [1, )");
+    const std::string first = R"([TOOL_CALLS][{"name": "add", "arguments": {"a": 1}}, )";
+    EXPECT_EQ(read_cut(with_tools(kMistral), first), R"(add({"a": 1}))");
+    EXPECT_EQ(read_cut(with_tools(kMistral), first + "{\"name\": \"get\", \"arguments\": {\"x"),
+              R"(add({"a": 1})get({"x))");
+    for (const char* text : {
+             "<tool_call>",
+             "<tool_call>{\"name\":\"ad",
+             "<tool_call>{\"name\":\"add\",\"arguments\":\"{",
+             "<tool_call>{\"arguments\":{\"a\":1},",
+             "{\"name\":\"other\",\"arguments\":{",
+             "<tool_call>[{\"name\":\"add\",\"arguments\":{}}, 5, ",
+         }) {
+        EXPECT_EQ(read_cut(qwen, text), text) << "no call has begun";
+    }
+}
+
+TEST(AnswerFormat, HasMarksThatMustBeShown) {
+    using Marks = std::vector<std::string_view>;
+    EXPECT_EQ(marks_of(kQwen, true), (Marks{"<think>", "</think>", "<tool_call>", "</tool_call>"}));
+    EXPECT_EQ(marks_of(kQwen, false), (Marks{"<think>", "</think>"}));
+    EXPECT_EQ(marks_of(kNamedMistral, true), (Marks{"[TOOL_CALLS]", "[ARGS]"}));
+    EXPECT_EQ(marks_of(kLlama, true), Marks{"<|python_tag|>"});
+    EXPECT_TRUE(marks_of(kGemma, false).empty());
 }
 
 TEST(AnswerReader, HoldsBackOnlyWhatCouldBecomeAMark) {

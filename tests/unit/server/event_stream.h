@@ -50,6 +50,7 @@ inline Delta end_delta(EndReason reason) {
     delta.end.emplace();
     delta.end->reason = reason;
     delta.end->usage = {.prompt_tokens = 11, .cached_tokens = 4, .generated_tokens = 5};
+    delta.end->reasoning_tokens = 3;
     delta.end->timing = {.queue = 0.5, .prefill = 1, .decode = 2, .first_token = 1.5};
     return delta;
 }

@@ -164,6 +164,15 @@ TEST(OllamaEmbed, TakesOneTextOrSeveral) {
               "\"load_duration\":250000000,\"prompt_eval_count\":3}\n");
 }
 
+TEST(OllamaEmbed, TakesTheOlderForm) {
+    const auto ask = kOllamaEmbeddings.parse(Json::parse(R"({"model": "m", "prompt": "x"})"));
+    ASSERT_TRUE(ask) << ask.error().message;
+    EXPECT_EQ(std::get<std::string>(ask->prompts.front()), "x");
+    EXPECT_FALSE(kOllamaEmbeddings.parse(Json::parse(R"({"model": "m"})")));
+    EXPECT_EQ(kOllamaEmbeddings.embeddings(*ask, kOllamaHead, {.vectors = {{0.5F, 1.0F}}}),
+              "{\"embedding\":[0.5,1.0]}\n");
+}
+
 TEST(OllamaModels, AreListed) {
     ModelCard card;
     card.name = "tales";

@@ -34,6 +34,7 @@ Delta ending(EndReason reason, int tokens) {
                        .error = {},
                        .stop_sequence = {},
                        .usage = {.prompt_tokens = 10, .cached_tokens = 4, .generated_tokens = tokens},
+                       .reasoning_tokens = 1,
                        .timing = {}};
     return delta;
 }
@@ -104,6 +105,16 @@ TEST(OpenAiCompletions, TakesPromptsOfEveryKind) {
     EXPECT_FALSE(prompts("{}"));
 }
 
+TEST(OpenAiCompletions, MayEchoThePromptAlone) {
+    const Reply<Ask> ask =
+        parse_openai_completion(Json::parse(R"({"prompt": "a", "max_tokens": 0, "echo": true, "logprobs": 1})"));
+    ASSERT_TRUE(ask) << ask.error().message;
+    EXPECT_TRUE(ask->prompt_only);
+    EXPECT_FALSE(parse_openai_completion(Json::parse(R"({"prompt": "a", "max_tokens": 0})"))) << "nothing to answer";
+    EXPECT_FALSE(
+        parse_openai_completion(Json::parse(R"({"prompt": "a", "max_tokens": 2, "echo": true})"))->prompt_only);
+}
+
 TEST(OpenAiChat, StreamsAsClientsExpect) {
     Ask ask;
     ask.include_usage = true;
@@ -153,6 +164,7 @@ TEST(OpenAiChat, WritesToolCallsAndUsageOfAWholeAnswer) {
     EXPECT_EQ(whole["choices"][1]["finish_reason"], "tool_calls");
     EXPECT_EQ(whole["usage"]["prompt_tokens"], 10);  // once, for both
     EXPECT_EQ(whole["usage"]["completion_tokens"], 10);
+    EXPECT_EQ(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 2);
 }
 
 TEST(OpenAiErrors, HaveTheFieldsThatClientsRead) {

@@ -58,6 +58,44 @@ TEST(OpenApi, HasEverythingItRefersTo) {
         EXPECT_TRUE(references.contains("#/components/schemas/" + schema.key())) << schema.key() << " is not used";
 }
 
+// The properties of a schema that may be a reference.
+const Json& properties_of(const Json& document, const Json& schema) {
+    const auto reference = schema.find("$ref");
+    if (reference == schema.end()) return schema.at("properties");
+    return document.at(Json::json_pointer(reference->get<std::string>().substr(1))).at("properties");
+}
+
+// A request with what it cannot do without.
+Json least_request(const std::string& path) {
+    if (path == "/v1/completions") return {{"prompt", "x"}};
+    if (path == "/v1/embeddings" || path == "/v1/responses") return {{"input", "x"}};
+    Json body = {{"model", "x"}, {"max_tokens", 1}, {"messages", {{{"role", "user"}, {"content", "x"}}}}};
+    if (path == "/api/embeddings") body["prompt"] = "x";
+    if (path == "/v1/chat/completions") body["logprobs"] = true;  // without it top_logprobs is refused anyway
+    return body;
+}
+
+TEST(OpenApi, DescribesFieldsThatAreRead) {
+    const Json document = Json::parse(openapi());
+    for (const Route& route : routes()) {
+        if (route.dialect == nullptr) continue;
+        const std::string path(route.path);
+        const Json& schema =
+            document.at("paths").at(path).at("post")["requestBody"]["content"]["application/json"]["schema"];
+        ASSERT_TRUE(route.dialect->parse(least_request(path))) << path;
+        for (const auto& property : properties_of(document, schema).items()) {
+            bool refused = false;
+            for (const Json& value : {Json(-7.5), Json{{"no", "such"}}}) {
+                Json body = least_request(path);
+                body[property.key()] = value;
+                const Reply<Ask> ask = route.dialect->parse(body);
+                refused |= !ask || !check(*ask);
+            }
+            EXPECT_TRUE(refused) << path << ": " << property.key() << " may be anything, so nobody reads it";
+        }
+    }
+}
+
 TEST(OpenApi, SaysWhichRoutesNeedNoKey) {
     const Json document = Json::parse(openapi());
     for (const Route& route : routes()) {

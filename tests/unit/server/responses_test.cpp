@@ -35,7 +35,8 @@ TEST(Responses, ReadsEverything) {
         "tool_choice": {"type": "function", "name": "add"}, "parallel_tool_calls": false, "max_output_tokens": 9,
         "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}},
         "reasoning": {"effort": "high"}, "include": ["message.output_text.logprobs"], "top_logprobs": 2,
-        "stream": true, "temperature": 0.5, "top_p": 0.75, "store": false, "truncation": "auto"})");
+        "stream": true, "temperature": 0.5, "top_p": 0.75, "store": false, "truncation": "auto",
+        "metadata": {"thread": "7"}})");
     ASSERT_TRUE(ask) << ask.error().message;
     ASSERT_EQ(ask->messages.size(), 4U) << ask->messages.dump(1);
     EXPECT_EQ(ask->messages[0]["content"], "Be brief.\n\nIn verse.");
@@ -52,6 +53,9 @@ TEST(Responses, ReadsEverything) {
     EXPECT_EQ(ask->logprobs, 2);
     EXPECT_TRUE(ask->stream);
     EXPECT_TRUE(check(*ask));
+    const Json response = events_of(kResponses.writer(*ask, kResponsesHead)->begin()).front()["response"];
+    EXPECT_EQ(response["instructions"], "Be brief.");
+    EXPECT_EQ(response["metadata"].dump(), R"({"thread":"7"})");
     EXPECT_EQ(parse_responses(R"({"input": "hi"})")->messages.dump(), R"([{"role":"user","content":"hi"}])");
 }
 
@@ -69,6 +73,7 @@ TEST(Responses, RefusesWhatItCannotDo) {
     EXPECT_THAT(responses_refusal(R"({"input": "x", "tool_choice": {"type": "mcp"}})"), HasSubstr("tool_choice"));
     EXPECT_THAT(responses_refusal(R"({"input": "x", "text": {"format": {"type": "xml"}}})"), HasSubstr("xml"));
     EXPECT_THAT(responses_refusal(R"({"input": "x", "max_output_tokens": 0})"), HasSubstr("max_output_tokens"));
+    EXPECT_THAT(responses_refusal(R"({"input": "x", "metadata": {"a": 1}})"), HasSubstr("metadata"));
     EXPECT_THAT(kResponses.error({.message = "bad", .param = "input"}), HasSubstr(R"("param":"input")"));
 }
 
@@ -111,6 +116,7 @@ TEST(Responses, StreamsItems) {
     EXPECT_EQ(response["output"][2]["call_id"], "c0");
     EXPECT_EQ(response["usage"]["input_tokens_details"]["cached_tokens"], 4);
     EXPECT_EQ(response["usage"]["total_tokens"], 16);
+    EXPECT_EQ(response["usage"]["output_tokens_details"]["reasoning_tokens"], 3);
 }
 
 TEST(Responses, SaysWhenAnAnswerIsCutOrBreaks) {
@@ -119,6 +125,10 @@ TEST(Responses, SaysWhenAnAnswerIsCutOrBreaks) {
     EXPECT_EQ(cut.back()["type"], "response.incomplete");
     EXPECT_EQ(cut.back()["response"]["incomplete_details"]["reason"], "max_output_tokens");
     EXPECT_EQ(cut.back()["response"]["output"][0]["status"], "incomplete");
+    const Json call = Json::parse(whole_of(*kResponses.writer({}, kResponsesHead),
+                                           {call_delta(0, "c0", "add", "{\"a\": "), end_delta(EndReason::length)}));
+    EXPECT_EQ(call["output"][0]["status"], "incomplete");
+    EXPECT_EQ(call["output"][0]["arguments"], "{\"a\": ");
     const auto broken = events_of(kResponses.writer({}, kResponsesHead)->fail({.status = 500, .message = "broke"}));
     EXPECT_EQ(broken.back()["type"], "response.failed");
     EXPECT_EQ(broken.back()["response"]["error"]["message"], "broke");

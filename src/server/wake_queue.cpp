@@ -1,0 +1,92 @@
+#include "server/wake_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::server {
+
+namespace {
+
+struct Gathered {
+    bool gathers = false;
+    std::vector<std::shared_ptr<WakeQueue>> queues = {};  // that have tasks and were not posted
+};
+
+Gathered& gathered() {
+    thread_local Gathered of_thread;
+    return of_thread;
+}
+
+}  // namespace
+
+void WakeQueue::add(Task task) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (closed_) return;
+        tasks_.push_back(std::move(task));
+    }
+    if (!gathered().gathers) {
+        post();
+        return;
+    }
+    auto& queues = gathered().queues;
+    const bool is_known =
+        std::any_of(queues.begin(), queues.end(), [this](const auto& queue) { return queue.get() == this; });
+    if (!is_known) queues.push_back(shared_from_this());
+}
+
+// The turn in which all that was added is done.
+uint64_t WakeQueue::post() {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || tasks_.empty() || std::exchange(posted_, true)) return turn_;
+    post_([self = shared_from_this()] { self->run(); });
+    return ++turn_;
+}
+
+void WakeQueue::run() {
+    std::vector<Task> tasks;
+    uint64_t turn = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        posted_ = false;
+        turn = turn_;
+        tasks.swap(tasks_);
+    }
+    for (const Task& task : tasks) task();
+    const std::lock_guard lock(mutex_);
+    if (!closed_) post_([self = shared_from_this(), turn] { self->settle(turn); });
+}
+
+void WakeQueue::settle(uint64_t turn) {
+    const std::lock_guard lock(mutex_);
+    settled_ = turn;
+    settles_.notify_all();
+}
+
+void WakeQueue::wait_for(uint64_t turn, std::chrono::steady_clock::time_point until) {
+    std::unique_lock lock(mutex_);
+    settles_.wait_until(lock, until, [&] { return closed_ || settled_ >= turn; });
+}
+
+void WakeQueue::close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    tasks_.clear();
+    settles_.notify_all();
+}
+
+void WakeQueue::gather() {
+    gathered().gathers = true;
+}
+
+void WakeQueue::flush(std::chrono::microseconds patience) {
+    auto& queues = gathered().queues;
+    std::vector<uint64_t> turns;
+    turns.reserve(queues.size());
+    for (const std::shared_ptr<WakeQueue>& queue : queues) turns.push_back(queue->post());
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (size_t i = 0; i < queues.size() && patience.count() > 0; ++i) queues[i]->wait_for(turns[i], until);
+    queues.clear();
+}
+
+}  // namespace tandem::server

@@ -1,0 +1,48 @@
+// WakeQueue: has a thread that serves connections look at those that have news, all of a step in one go.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace tandem::server {
+
+// A step of a model has news for many connections. To wake their thread for each would cost more than to send the
+// tokens.
+class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
+  public:
+    using Task = std::function<void()>;
+    // `post` has the thread call a task soon, after those before it. It is not called after close().
+    using Post = std::function<void(Task task)>;
+    explicit WakeQueue(Post post) : post_(std::move(post)) {}
+
+    // From any thread. What `task` has its thread do is to be done at once, without waiting for anything.
+    void add(Task task);
+    void close();
+
+    // From now on what this thread adds to any queue waits for its flush().
+    static void gather();
+    // Returns when all of it is done, but after so long at the latest.
+    static void flush(std::chrono::microseconds patience);
+
+  private:
+    uint64_t post();
+    void run();
+    void settle(uint64_t turn);
+    void wait_for(uint64_t turn, std::chrono::steady_clock::time_point until);
+
+    Post post_;
+    std::mutex mutex_;  // of what follows
+    std::condition_variable settles_;
+    std::vector<Task> tasks_;
+    uint64_t turn_ = 0;     // of run(), posted last
+    uint64_t settled_ = 0;  // the last turn that is done
+    bool posted_ = false;   // and has not begun
+    bool closed_ = false;
+};
+
+}  // namespace tandem::server
