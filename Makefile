@@ -58,7 +58,7 @@ bench: build ## Measure this machine: tokens per second and GB/s
 
 soak: build-all ## Random requests for SOAK_SECONDS (600) on the CPU and on Vulkan, each answer checked
 	build/soak --seconds $(SOAK_SECONDS)
-	build/soak --seconds $(SOAK_SECONDS) --device vulkan
+	build/soak --seconds $(SOAK_SECONDS) --device vulkan --leave
 
 schemas: build ## Answers to 1,000 random JSON Schemas, checked by the validator ajv (needs npm and Node 20)
 	tests/schemas/run.sh

@@ -173,6 +173,38 @@ void run_all_hostile() {
     run_hostile("deep", [&] { return text::compile_json_schema(opened + "true" + closed); });
 }
 
+void run_all_hostile_schemas() {
+    // Each level has twice the alternatives of the one before.
+    std::string doubling = R"({"$ref": "#/$defs/d0", "$defs": {"d40": {"type": "null"})";
+    for (int i = 0; i < 40; ++i) {
+        doubling += fmt::format(R"(, "d{0}": {{"anyOf": [{{"allOf": [{{"$ref": "#/$defs/d{1}"}}, {{"title": "a"}}]}},)"
+                                R"( {{"allOf": [{{"$ref": "#/$defs/d{1}"}}, {{"title": "b"}}]}}]}})",
+                                i, i + 1);
+    }
+    std::string values = R"({"enum": [0)";
+    std::string words = R"({"enum": ["")";
+    std::string members = R"({"type": "object", "properties": {"": true)";
+    std::string options = R"({"anyOf": [false)";
+    for (int i = 1; i < 60'000; ++i) values += fmt::format(",{}", i * 97);
+    for (int i = 1; i < 9'000; ++i) words += fmt::format(",\"a word with number {}\"", i * 7919 % 1'000'003);
+    for (int i = 1; i < 2'000; ++i)
+        members +=
+            fmt::format(R"(, "k{}": {{"type": "string", "pattern": "^(a|b)*a{{{}}}$", "maxLength": 900}})", i, i);
+    for (int i = 1; i < 1'500; ++i) {
+        options += fmt::format(R"(, {{"type": "object", "properties": {{"a": {{"type": "number", "minimum": {0}.5}},)"
+                               R"( "b": {{"type": "string", "pattern": "x{{{0}}}"}}}}}})",
+                               i);
+    }
+    run_hostile("alternatives that double", [&] { return text::compile_json_schema(doubling + "}}"); });
+    run_hostile("60,000 values", [&] { return text::compile_json_schema(values + "]}"); });
+    run_hostile("9,000 words", [&] { return text::compile_json_schema(words + "]}"); });
+    run_hostile("2,000 patterns", [&] { return text::compile_json_schema(members + "}}"); });
+    run_hostile("1,500 objects", [&] { return text::compile_json_schema(options + "]}"); });
+    run_hostile("an exponential pattern",
+                [] { return text::compile_json_schema(R"({"type": "string", "pattern": "^(a|b)*a(a|b){25}$"})"); });
+    run_hostile("512 KiB of brackets", [] { return text::compile_json_schema(std::string(500'000, '[')); });
+}
+
 void run_all() {
     auto tokens = VocabularyMaker().make();
     const double start = now_us();
@@ -191,5 +223,6 @@ void run_all() {
 int main() {
     tandem::bench::run_all();
     tandem::bench::run_all_hostile();
+    tandem::bench::run_all_hostile_schemas();
     return 0;
 }
