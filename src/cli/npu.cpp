@@ -85,7 +85,7 @@ Result<int> list_designs(const NpuOptions& options) {
     Table family_table({"DESIGN", "WHAT", "SUCH AS"});
     for (const npu::DesignFamily& family : npu::design_families()) {
         families.push_back({{"pattern", family.pattern}, {"what", family.what}, {"examples", family.examples}});
-        family_table.add({std::string(family.pattern), std::string(family.what), family.examples.front()});
+        family_table.add({family.pattern, family.what, family.examples.front()});
     }
     if (options.json) {
         print_npu_json({{"device", device_json(found)},

@@ -20,7 +20,9 @@ constexpr double kLoneDispatchSeconds = 120e-6;
 // The counts of calls, each list of sizes called once.
 class CallCosts {
   public:
-    explicit CallCosts(std::span<const Sample> samples) : samples_(samples) {}
+    CallCosts(std::span<const Sample> samples, std::span<const Share> shares) : samples_(samples), shares_(shares) {}
+
+    std::span<const Share> shares() const { return shares_; }
 
     Result<Counts> of(const Design& design, const Worker& worker, const Call& call) {
         const Kernel* kernel = find_kernel(call.kernel);
@@ -75,6 +77,7 @@ class CallCosts {
     }
 
     std::span<const Sample> samples_;
+    std::span<const Share> shares_;
     std::map<Key, Counts> costs_;
 };
 
@@ -87,14 +90,22 @@ void add_times(Counts& sum, const Counts& counts, uint64_t times) {
     sum.matrix_cycles += counts.matrix_cycles * times;
 }
 
+uint64_t working_calls(std::span<const Share> shares, Tile tile, const std::string& kernel, uint64_t calls) {
+    for (const Share& share : shares) {
+        if (share.tile == tile && share.kernel == kernel) return std::min(share.calls, calls);
+    }
+    return calls;
+}
+
 Status add_calls(const Design& design, const Worker& worker, const std::vector<Statement>& body, uint64_t times,
                  CallCosts& costs, TileActivity& activity) {
     for (const Statement& statement : body) {
         if (const auto* call = std::get_if<Call>(&statement)) {
             const Counts counts = TRY(costs.of(design, worker, *call));
+            const uint64_t working = working_calls(costs.shares(), worker.tile, call->kernel, times);
             activity.calls += times;
-            activity.cycles += counts.cycles() * times;
-            add_times(activity.counts, counts, times);
+            activity.cycles += counts.cycles() * working;
+            add_times(activity.counts, counts, working);
         } else if (const auto* loop = std::get_if<Loop>(&statement)) {
             TRY(add_calls(design, worker, loop->body, times * static_cast<uint64_t>(loop->count), costs, activity));
         }
@@ -153,11 +164,11 @@ double end_seconds(const Activity& activity, const Array& array, double clock_hz
 
 }  // namespace
 
-Result<Activity> foresee(const Design& design, std::span<const Sample> samples) {
+Result<Activity> foresee(const Design& design, std::span<const Sample> samples, std::span<const Share> shares) {
     const Array* array = find_array(design.array);
     TRY(check(design));
     Activity activity;
-    CallCosts costs(samples);
+    CallCosts costs(samples, shares);
     activity.tiles.reserve(design.workers.size());
     for (const Worker& worker : design.workers) {
         TileActivity tile{.tile = worker.tile, .calls = 0, .cycles = 0, .counts = {}};

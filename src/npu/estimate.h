@@ -20,9 +20,17 @@ struct Sample {
     std::vector<std::byte> object;
 };
 
+// Of a core's calls of a kernel, those that do what the samples say; the others find nothing to do and return.
+struct Share {
+    Tile tile;
+    std::string kernel;
+    uint64_t calls = 0;
+};
+
 // What a run of the Design will do, without its data: each kernel is called once for each list of sizes it is used
 // with, on zeros or on samples. It is what the emulator counts, unless a kernel's work depends on its data.
-Result<Activity> foresee(const Design& design, std::span<const Sample> samples = {});
+Result<Activity> foresee(const Design& design, std::span<const Sample> samples = {},
+                         std::span<const Share> shares = {});
 
 enum class Bound : uint8_t { compute, local_loads, streams, ddr };
 std::string_view name(Bound bound);

@@ -15,6 +15,7 @@ extern "C" {
 void matmul_i8(const int8_t*, const int8_t*, int32_t*, int32_t, int32_t, int32_t);
 void zero_i32(int32_t*, int32_t);
 void scale_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, int32_t);
+void scale_bias_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, int32_t);
 void requantize_i32_i8(const int32_t*, int8_t*, int32_t, int32_t);
 void quantize_f32_i8(const float*, int8_t*, float*, int32_t, int32_t);
 void quantize_blocks_f32_i8(const float*, int8_t*, float*, int32_t);
@@ -116,12 +117,20 @@ Status check_zero(Arguments arguments) {
     return check_bytes(arguments, {int64_t{4} * arguments[1].value});
 }
 
-Status check_scale(Arguments arguments) {
+Status check_scale_of(Arguments arguments, int64_t floats_of_column) {
     const int64_t m = arguments[4].value;
     const int64_t n = arguments[5].value;
     TRY(check_multiple("m", arguments[4].value, 4));
     TRY(check_multiple("n", arguments[5].value, 8));
-    return check_bytes(arguments, {4 * m * n, 4 * m, 4 * n, 4 * m * n});
+    return check_bytes(arguments, {4 * m * n, 4 * m, 4 * floats_of_column * n, 4 * m * n});
+}
+
+Status check_scale(Arguments arguments) {
+    return check_scale_of(arguments, 1);
+}
+
+Status check_scale_bias(Arguments arguments) {
+    return check_scale_of(arguments, 2);
 }
 
 Status check_requantize(Arguments arguments) {
@@ -235,6 +244,8 @@ const std::vector<Kernel>& table() {
             {.name = "matmul_i8", .source = "matmul_i8.cc", .mmul = "4x8x8 i8", .check_sizes = check_matmul}),
         describe<&::zero_i32>({.name = "zero_i32", .source = "zero_i32.cc", .check_sizes = check_zero}),
         describe<&::scale_i32_f32>({.name = "scale_i32_f32", .source = "scale_i32_f32.cc", .check_sizes = check_scale}),
+        describe<&::scale_bias_i32_f32>(
+            {.name = "scale_bias_i32_f32", .source = "scale_i32_f32.cc", .check_sizes = check_scale_bias}),
         describe<&::requantize_i32_i8>(
             {.name = "requantize_i32_i8", .source = "requantize_i32_i8.cc", .check_sizes = check_requantize}),
         describe<&::quantize_f32_i8>(

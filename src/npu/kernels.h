@@ -10,6 +10,7 @@
 //                         of 8, n of 16
 // zero_i32                c = 0; count is a multiple of 16
 // scale_i32_f32           y = c * row_scale * col_scale; c, y T(4,8) of [m][n]; m is a multiple of 4, n of 8
+// scale_bias_i32_f32      the same and a bias for each column: n floats behind the scales of the columns
 // requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count is a multiple of 32
 // quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; cols is a multiple of 16
 // quantize_blocks_f32_i8  the same for blocks of 32: the int8 cache

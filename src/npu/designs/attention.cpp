@@ -10,7 +10,6 @@
 namespace tandem::npu {
 namespace {
 
-constexpr int kFirstCoreRow = 2;
 constexpr int64_t kAttentionStackBytes = 2048;
 constexpr int64_t kMaxTokens = 8192;
 constexpr int64_t kMaxKeys = int64_t{1} << 20;
@@ -94,7 +93,7 @@ void add_fifos(const AttentionLayout& layout, int column, Design& design) {
                             .consumers = {mem},
                             .object = {Element::i8, layout.rows * q.count}});
     for (int r = 0; r < layout.rows; ++r) {
-        const Tile core{column, kFirstCoreRow + r};
+        const Tile core{column, kFirstAttentionRow + r};
         cores.push_back(core);
         design.fifos.push_back(
             {.name = of_core("q", column, r), .producer = mem, .consumers = {core}, .object = q, .depth = 1});
@@ -140,7 +139,7 @@ Worker attention_worker(const AttentionLayout& layout, int column, int row) {
         .count = layout.units() / layout.columns,
         .body = {Acquire{q}, Acquire{y}, Call{"attention_begin", {ObjectArgument{y}, state, queries, head_dim}}, tiles,
                  Call{"attention_end", {ObjectArgument{y}, state, queries, head_dim}}, Release{y}, Release{q}}};
-    return {.tile = {column, kFirstCoreRow + row},
+    return {.tile = {column, kFirstAttentionRow + row},
             .buffers = {{"state", {Element::f32, attention_state_floats(queries, keys)}}},
             .body = {units},
             .stack_bytes = kAttentionStackBytes};
@@ -219,7 +218,7 @@ Result<AttentionLayout> attention_layout(const AttentionShape& shape) {
     TRY(check_shape(shape));
     AttentionLayout layout;
     layout.array = shape.array;
-    layout.rows = array->rows - kFirstCoreRow;
+    layout.rows = array->rows - kFirstAttentionRow;
     layout.columns = array->columns;
     layout.kv_heads = shape.kv_heads;
     layout.heads = shape.heads;

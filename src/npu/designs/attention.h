@@ -13,6 +13,8 @@
 
 namespace tandem::npu {
 
+inline constexpr int kFirstAttentionRow = 2;  // of the array: the first with cores
+
 struct AttentionShape {
     int64_t tokens = 0;  // of the chunk, at positions one after another
     int64_t heads = 0;   // a multiple of kv_heads
@@ -55,6 +57,16 @@ Result<Design> attention_i8(const AttentionLayout& layout);
 
 // For foresee(): every query sees every key.
 std::vector<Sample> attention_samples(const AttentionLayout& layout);
+
+// Which keys the queries of a run see.
+struct AttentionSight {
+    int32_t first_position = 0;  // of the queries
+    int32_t window = 0;          // as in AttentionQueries
+    int32_t first_key = 0;
+    int64_t keys = 0;
+};
+// For foresee() with the samples: how many tiles of keys each core works on; it skips those none of its queries sees.
+std::vector<Share> attention_shares(const AttentionLayout& layout, const AttentionSight& sight);
 
 struct AttentionQueries {
     const float* values = nullptr;  // [tokens][heads][head_dim], tokens `stride` floats apart

@@ -73,6 +73,43 @@ std::vector<Sample> attention_samples(const AttentionLayout& layout) {
     return samples;
 }
 
+namespace {
+
+// Of the tiles of a head's keys, as attention_i8_tile decides it.
+uint64_t tiles_seen(const AttentionLayout& layout, const AttentionSight& sight, int64_t first_token) {
+    const int64_t first_query = sight.first_position + first_token;
+    const int64_t last_query = first_query + (layout.tile_queries - 1) / layout.group;
+    uint64_t seen = 0;
+    for (int64_t tile = 0; tile < layout.key_tiles; ++tile) {
+        const int64_t first_key = sight.first_key + tile * layout.tile_keys;
+        const int64_t count = std::min(sight.keys - tile * layout.tile_keys, layout.tile_keys);
+        const bool passed = sight.window > 0 && first_key + count <= first_query - sight.window + 1;
+        if (count > 0 && first_key <= last_query && !passed) ++seen;
+    }
+    return seen;
+}
+
+}  // namespace
+
+std::vector<Share> attention_shares(const AttentionLayout& layout, const AttentionSight& sight) {
+    const int64_t tokens_of_core = layout.tile_queries / layout.group;
+    const int64_t per_column = layout.units() / layout.columns;
+    std::vector<uint64_t> of_step(static_cast<size_t>(layout.steps));
+    std::vector<Share> shares;
+    for (int r = 0; r < layout.rows; ++r) {
+        for (int64_t step = 0; step < layout.steps; ++step)
+            of_step[static_cast<size_t>(step)] =
+                tiles_seen(layout, sight, step * layout.tokens_per_step() + r * tokens_of_core);
+        for (int c = 0; c < layout.columns; ++c) {
+            Share share{.tile = {c, kFirstAttentionRow + r}, .kernel = "attention_i8_tile", .calls = 0};
+            for (int64_t unit = c * per_column; unit < (c + 1) * per_column; ++unit)
+                share.calls += of_step[static_cast<size_t>(unit % layout.steps)];
+            shares.push_back(std::move(share));
+        }
+    }
+    return shares;
+}
+
 void pack_queries(const AttentionLayout& layout, const AttentionQueries& queries, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.q_bytes() && queries.tokens <= layout.tokens);
     std::fill(packed.begin(), packed.end(), std::byte{0});

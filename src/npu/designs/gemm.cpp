@@ -114,6 +114,10 @@ void add_y(const GemmLayout& layout, Design& design) {
     }
 }
 
+std::string scale_kernel(const GemmLayout& layout) {
+    return layout.bias ? "scale_bias_i32_f32" : "scale_i32_f32";
+}
+
 std::vector<KernelUse> kernels_of(const GemmLayout& layout) {
     const ObjectType x = bytes(layout.tile_m * layout.tile_k);
     const ObjectType w = bytes(layout.tile_n * layout.tile_k);
@@ -121,7 +125,7 @@ std::vector<KernelUse> kernels_of(const GemmLayout& layout) {
     const ObjectType y{Element::f32, layout.tile_m * layout.tile_n};
     std::vector<KernelUse> uses{use_kernel("zero_i32", {sums}), use_kernel("matmul_i8", {x, w, sums})};
     // The last objects of x and w before each result are its scales.
-    if (layout.scaled) uses.push_back(use_kernel("scale_i32_f32", {sums, x, w, y}));
+    if (layout.scaled) uses.push_back(use_kernel(scale_kernel(layout), {sums, x, w, y}));
     return uses;
 }
 
@@ -149,7 +153,7 @@ Worker worker_of(const GemmLayout& layout, int column, int row) {
             Acquire{x},
             Acquire{w},
             Acquire{y},
-            Call{"scale_i32_f32", {sums, ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, tile_m, tile_n}},
+            Call{scale_kernel(layout), {sums, ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, tile_m, tile_n}},
             Release{y},
             Release{x},
             Release{w}};
@@ -224,6 +228,7 @@ Result<GemmLayout> gemm_layout(const GemmShape& shape) {
     GemmLayout layout;
     layout.array = shape.array;
     layout.scaled = shape.scaled;
+    layout.bias = shape.bias && shape.scaled;
     layout.columns = array->columns;
     layout.rows = array->rows - kFirstRow;
     layout.tile_m = cheapest(std::array<int64_t, 4>{64, 32, 16, 8}, shape.m, layout.rows, 16);
@@ -239,7 +244,7 @@ Result<Design> gemm_i8(const GemmLayout& layout) {
     const Array* array = find_array(layout.array);
     if (array == nullptr) return fail("there is no array '{}': npu1 and npu2 are known", layout.array);
     Design design;
-    design.name = fmt::format("gemm_i8_{}x{}x{}", layout.m, layout.k, layout.n);
+    design.name = fmt::format("{}_{}x{}x{}", layout.bias ? "gemm_bias_i8" : "gemm_i8", layout.m, layout.k, layout.n);
     design.array = layout.array;
     add_x(layout, design);
     add_w(layout, design);

@@ -17,6 +17,7 @@ struct GemmShape {
     int64_t n = 0;  // rows of w
     std::string array = "npu1";
     bool scaled = true;  // to f32; else y is the int32 sums
+    bool bias = false;   // one float for each row of w is added to the scaled sums
 };
 
 // How a product is cut: core (column c, row r) computes blocks of tile_m x tile_n, those of its row share x and those
@@ -24,6 +25,7 @@ struct GemmShape {
 struct GemmLayout {
     std::string array;
     bool scaled = true;
+    bool bias = false;
     int rows = 0;
     int columns = 0;
     int64_t tile_m = 0;  // 8, 16, 32 or 64
@@ -36,7 +38,7 @@ struct GemmLayout {
     int64_t blocks_m() const { return m / tile_m; }
     int64_t blocks_k() const { return k / tile_k; }
     int64_t blocks_n() const { return n / tile_n; }
-    // Packed, the rows of a block are objects of tile_k columns each, and one with their scales.
+    // Packed, the rows of a block are objects of tile_k columns each, and one with their scales (and biases).
     int64_t objects() const { return blocks_k() + (scaled ? 1 : 0); }
     int64_t x_bytes() const { return blocks_m() * objects() * tile_m * tile_k; }
     int64_t w_bytes() const { return blocks_n() * objects() * tile_n * tile_k; }
@@ -53,6 +55,7 @@ struct PackedRows {
     std::span<const int8_t> values;  // [rows][columns]
     std::span<const float> scales;   // [rows]
     int64_t columns = 0;
+    std::span<const float> bias = {};  // [rows], of w where the layout has one
 };
 // What is missing up to the layout's m, n and k becomes zero.
 void pack_x(const GemmLayout& layout, const PackedRows& x, std::span<std::byte> packed);

@@ -67,6 +67,7 @@ void pack_x(const GemmLayout& layout, const PackedRows& x, std::span<std::byte> 
 // The blocks of one column of the array lie together, so that each shim reads one long run.
 void pack_w(const GemmLayout& layout, const PackedRows& w, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.w_bytes() && std::ssize(w.scales) <= layout.n && w.columns <= layout.k);
+    CHECK(!layout.bias || w.bias.size() == w.scales.size(), "a bias for each row of w");
     clear(packed);
     const int64_t object = layout.tile_n * layout.tile_k;
     const int64_t blocks_of_column = layout.blocks_n() / layout.columns;
@@ -76,7 +77,9 @@ void pack_w(const GemmLayout& layout, const PackedRows& w, std::span<std::byte> 
         std::byte* const block = packed.data() + place * layout.objects() * object;
         put_row_of_w(layout, w.values.subspan(static_cast<size_t>(i * w.columns), static_cast<size_t>(w.columns)),
                      i % layout.tile_n, block);
-        put_scale(layout, w.scales[static_cast<size_t>(i)], i % layout.tile_n, block + layout.blocks_k() * object);
+        std::byte* const scales = block + layout.blocks_k() * object;
+        put_scale(layout, w.scales[static_cast<size_t>(i)], i % layout.tile_n, scales);
+        if (layout.bias) put_scale(layout, w.bias[static_cast<size_t>(i)], layout.tile_n + i % layout.tile_n, scales);
     }
 }
 

@@ -14,7 +14,7 @@ struct GemmProblem {
     GemmShape shape;
     GemmLayout layout;
     std::vector<int8_t> x, w;
-    std::vector<float> x_scales, w_scales;
+    std::vector<float> x_scales, w_scales, bias;
 
     double product(int64_t row, int64_t column) const {
         int64_t sum = 0;
@@ -23,6 +23,7 @@ struct GemmProblem {
         for (int64_t i = 0; i < shape.k; ++i) sum += a[i] * b[i];
         return static_cast<double>(sum) * x_scales[static_cast<size_t>(row)] * w_scales[static_cast<size_t>(column)];
     }
+    double added(int64_t column) const { return shape.bias ? bias[static_cast<size_t>(column)] : 0.0; }
 };
 
 void fill_random(GemmProblem& problem, std::mt19937& random) {
@@ -36,10 +37,12 @@ void fill_random(GemmProblem& problem, std::mt19937& random) {
     for (int8_t& v : problem.w) v = static_cast<int8_t>(value(random));
     for (float& v : problem.x_scales) v = scale(random);
     for (float& v : problem.w_scales) v = scale(random);
+    problem.bias.resize(problem.w_scales.size());
+    for (float& v : problem.bias) v = 1000 * scale(random);
 }
 
 // All results of a small product, as many of a large one as take a moment. Sums are exact; two products of floats
-// follow, each with up to three roundings on the array.
+// follow, each with up to three roundings on the array, and the sum with the bias.
 Result<int64_t> compare_gemm(const GemmProblem& problem, const std::vector<std::byte>& y) {
     constexpr int64_t kWork = int64_t{1} << 28;
     const double tolerance = 6 * std::ldexp(1.0, -24);
@@ -52,8 +55,10 @@ Result<int64_t> compare_gemm(const GemmProblem& problem, const std::vector<std::
         const int64_t column = at % problem.shape.n;
         float got = 0;
         std::memcpy(&got, y.data() + (row * problem.layout.n + column) * 4, sizeof(got));
-        const double wanted = problem.product(row, column);
-        if (!(std::abs(got - wanted) <= std::abs(wanted) * tolerance))
+        const double product = problem.product(row, column);
+        const double wanted = product + problem.added(column);
+        const double size = std::abs(product) + std::abs(problem.added(column));
+        if (!(std::abs(got - wanted) <= size * tolerance))
             return fail("result ({}, {}) is {}, but a plain computation has {}", row, column, got, wanted);
     }
     return compared;
@@ -77,7 +82,7 @@ Result<Trial> gemm_trial(const GemmShape& shape, uint32_t seed) {
     trial.arguments[1].resize(static_cast<size_t>(layout.w_bytes()));
     trial.arguments[2].assign(static_cast<size_t>(layout.y_bytes()), std::byte{0xff});  // not a number
     pack_x(layout, {problem->x, problem->x_scales, problem->shape.k}, trial.arguments[0]);
-    pack_w(layout, {problem->w, problem->w_scales, problem->shape.k}, trial.arguments[1]);
+    pack_w(layout, {problem->w, problem->w_scales, problem->shape.k, problem->bias}, trial.arguments[1]);
     trial.compare = [problem](const auto& arguments) { return compare_gemm(*problem, arguments[2]); };
     return trial;
 }

@@ -14,8 +14,8 @@
 namespace tandem::npu {
 
 struct DesignFamily {
-    std::string_view pattern;           // of its names: "gemm_i8_MxKxN"
-    std::string_view what;              // in one line
+    std::string pattern;                // of its names: "gemm_i8_MxKxN"
+    std::string what;                   // in one line
     std::vector<std::string> examples;  // what is checked and written out as MLIR in tests
 };
 std::vector<DesignFamily> design_families();

@@ -26,14 +26,14 @@ struct RowOperand {
 // `shared` and `outputs`.
 struct RowOp {
     std::string name;
-    std::string array;
+    std::string array = {};
     std::string kernel;
     int64_t rows = 0;
     int64_t rows_at_a_time = 1;
     std::vector<RowOperand> inputs;
     std::optional<RowOperand> shared = std::nullopt;  // the same for all rows
-    std::vector<RowOperand> outputs;
-    std::vector<int32_t> numbers;
+    std::vector<RowOperand> outputs = {};
+    std::vector<int32_t> numbers = {};
 };
 
 class RowBuilder {
@@ -211,23 +211,20 @@ RowOperand floats(std::string name, int64_t count) {
     return {std::move(name), {Element::f32, count}};
 }
 
-Result<RowDesign> elementwise(const ElementwiseShape& shape, std::string kernel, std::vector<std::string> names,
-                              std::vector<int32_t> numbers) {
-    numbers.insert(numbers.begin(), static_cast<int32_t>(kElementsAtATime));
-    return build({.name = kernel,
-                  .array = shape.array,
-                  .kernel = kernel,
-                  .rows = shape.count,
-                  .rows_at_a_time = kElementsAtATime,
-                  .inputs = {floats(names[0], 1), floats(names[1], 1)},
-                  .outputs = {floats("y", 1)},
-                  .numbers = std::move(numbers)});
+// Of two operands, which `op` names together with the kernel and what it takes behind the count.
+Result<RowDesign> elementwise(const ElementwiseShape& shape, RowOp op) {
+    op.array = shape.array;
+    op.rows = shape.count;
+    op.rows_at_a_time = kElementsAtATime;
+    op.outputs = {floats("y", 1)};
+    op.numbers.insert(op.numbers.begin(), static_cast<int32_t>(kElementsAtATime));
+    return build(op);
 }
 
 }  // namespace
 
 Result<RowDesign> rms_norm_design(const RmsNormShape& shape) {
-    return build({.name = fmt::format("rms_norm_f32_{}", shape.cols),
+    return build({.name = fmt::format("rms_norm_f32_{}_{:08x}", shape.cols, std::bit_cast<uint32_t>(shape.eps)),
                   .array = shape.array,
                   .kernel = "rms_norm_f32",
                   .rows = shape.rows,
@@ -237,22 +234,38 @@ Result<RowDesign> rms_norm_design(const RmsNormShape& shape) {
                   .numbers = {1, static_cast<int32_t>(shape.cols), std::bit_cast<int32_t>(shape.eps)}});
 }
 
-Result<RowDesign> rope_design(const RopeShape& shape) {
-    return build({.name = fmt::format("rope_f32_{}x{}", shape.heads, shape.head_dim),
+Result<RowDesign> softmax_design(const SoftmaxShape& shape) {
+    return build({.name = fmt::format("softmax_f32_{}", shape.cols),
                   .array = shape.array,
-                  .kernel = "rope_f32",
-                  .rows = shape.tokens,
-                  .inputs = {floats("x", shape.heads * shape.head_dim), floats("cos_sin", shape.head_dim)},
-                  .outputs = {floats("y", shape.heads * shape.head_dim)},
-                  .numbers = {static_cast<int32_t>(shape.heads), static_cast<int32_t>(shape.head_dim), shape.layout}});
+                  .kernel = "softmax_f32",
+                  .rows = shape.rows,
+                  .inputs = {floats("x", shape.cols)},
+                  .outputs = {floats("y", shape.cols)},
+                  .numbers = {1, static_cast<int32_t>(shape.cols)}});
+}
+
+Result<RowDesign> rope_design(const RopeShape& shape) {
+    return build(
+        {.name = fmt::format("rope_f32_{}{}x{}", shape.layout == 0 ? "" : "interleaved_", shape.heads, shape.head_dim),
+         .array = shape.array,
+         .kernel = "rope_f32",
+         .rows = shape.tokens,
+         .inputs = {floats("x", shape.heads * shape.head_dim), floats("cos_sin", shape.head_dim)},
+         .outputs = {floats("y", shape.heads * shape.head_dim)},
+         .numbers = {static_cast<int32_t>(shape.heads), static_cast<int32_t>(shape.head_dim), shape.layout}});
 }
 
 Result<RowDesign> add_design(const ElementwiseShape& shape) {
-    return elementwise(shape, "add_f32", {"a", "b"}, {});
+    return elementwise(shape, {.name = "add_f32", .kernel = "add_f32", .inputs = {floats("a", 1), floats("b", 1)}});
 }
 
 Result<RowDesign> glu_design(const ElementwiseShape& shape, int32_t activation) {
-    return elementwise(shape, "glu_f32", {"gate", "up"}, {activation});
+    if (activation < 0 || activation >= std::ssize(kGluNames))
+        return fail("there is no activation {} for the NPU: 0 to {} are known", activation, std::ssize(kGluNames) - 1);
+    return elementwise(shape, {.name = std::string(kGluNames[activation]),
+                               .kernel = "glu_f32",
+                               .inputs = {floats("gate", 1), floats("up", 1)},
+                               .numbers = {activation}});
 }
 
 Result<RowDesign> quantize_design(const QuantizeShape& shape) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "npu/design.h"
@@ -24,6 +25,14 @@ struct RmsNormShape {
 // Arguments: x f32 [rows][cols], weight f32 [cols], y f32 [rows][cols]. On all cores.
 Result<RowDesign> rms_norm_design(const RmsNormShape& shape);
 
+struct SoftmaxShape {
+    int64_t rows = 0;
+    int64_t cols = 0;  // a multiple of 16
+    std::string array = "npu1";
+};
+// Arguments: x and y = softmax(x), f32 [rows][cols]. On all cores.
+Result<RowDesign> softmax_design(const SoftmaxShape& shape);
+
 // A mem tile has six channels out: with two operands for each row there are two cores in a column.
 
 struct RopeShape {
@@ -44,6 +53,8 @@ struct ElementwiseShape {
 Result<RowDesign> add_design(const ElementwiseShape& shape);
 // Arguments: gate, up and y = activation(gate) * up, f32; `activation` is glu_f32's.
 Result<RowDesign> glu_design(const ElementwiseShape& shape, int32_t activation);
+// The activations of glu_f32 in the order of their numbers, as designs are named by them.
+inline constexpr std::string_view kGluNames[] = {"silu_glu_f32", "gelu_glu_f32", "gelu_erf_glu_f32"};
 
 struct QuantizeShape {
     int64_t rows = 0;

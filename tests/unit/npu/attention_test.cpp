@@ -200,6 +200,34 @@ TEST(Attention, OnTheWiderArray) {
     expect_attention({.shape = {.tokens = 9, .heads = 4, .kv_heads = 2, .head_dim = 64, .keys = 9, .array = "npu2"}});
 }
 
+// Each core skips the tiles that none of its queries sees, and the model counts as many.
+TEST(Attention, SkippedTilesAreForeseen) {
+    for (const Case& of : {Case{.shape = {.tokens = 128, .heads = 4, .kv_heads = 4, .head_dim = 64, .keys = 300},
+                          .first_position = 172,
+                          .first_key = 0},
+                           Case{.shape = {.tokens = 100, .heads = 6, .kv_heads = 2, .head_dim = 32, .keys = 139},
+                           .first_position = 400,
+                           .first_key = 361,
+                           .window = 40}}) {
+        AttentionRun run(of);
+        const Result<Activity> counted = run.run();
+        ASSERT_TRUE(counted) << counted.error().message;
+        const std::vector<Share> shares = attention_shares(run.layout(), {.first_position = of.first_position,
+                                                                          .window = of.window,
+                                                                          .first_key = of.first_key,
+                                                                          .keys = of.shape.keys});
+        const Design design = *attention_i8(run.layout());
+        const Activity foreseen = *foresee(design, attention_samples(run.layout()), shares);
+        const Activity all = *foresee(design, attention_samples(run.layout()));
+        EXPECT_LT(foreseen.total().macs, all.total().macs);
+        ASSERT_EQ(foreseen.tiles.size(), counted->tiles.size());
+        for (size_t i = 0; i < foreseen.tiles.size(); ++i) {
+            EXPECT_EQ(foreseen.tiles[i].counts.macs, counted->tiles[i].counts.macs) << i;
+            EXPECT_EQ(foreseen.tiles[i].calls, counted->tiles[i].calls) << i;
+        }
+    }
+}
+
 // Work depends a little on the data: sums are only scaled where a new tile has a larger score, which zeros never have.
 TEST(Attention, IsForeseen) {
     AttentionRun run({.shape = {.tokens = 128, .heads = 4, .kv_heads = 4, .head_dim = 64, .keys = 128},

@@ -58,5 +58,29 @@ TEST(Library, AttentionAgreesWithAPlainComputation) {
     EXPECT_FALSE(make_trial("attention_i8_20x4x2x64x10", "npu1", 3));
 }
 
+// Nothing but the smallest example of each: the others are for the check and for MLIR.
+TEST(Library, EveryFamilyComputesRightAndItsTrialNoticesWhatIsMissing) {
+    for (const DesignFamily& family : design_families()) {
+        const std::string& name = family.examples.front();
+        for (const char* array : {"npu1", "npu2"}) {
+            Result<Trial> trial = make_trial(name, array, 5);
+            ASSERT_TRUE(trial) << trial.error().message;
+            EXPECT_FALSE(trial->compare(trial->arguments)) << name << ": nothing has run";
+            const std::vector<std::span<std::byte>> arguments(trial->arguments.begin(), trial->arguments.end());
+            const Result<Activity> activity = Emulator::make(trial->design)->run(arguments);
+            ASSERT_TRUE(activity) << activity.error().message;
+            const Result<int64_t> compared = trial->compare(trial->arguments);
+            ASSERT_TRUE(compared) << name << ": " << compared.error().message;
+            EXPECT_GT(*compared, 1000) << name;
+        }
+    }
+}
+
+TEST(Library, SaysWhatANameOfAFamilyLooksLike) {
+    EXPECT_THAT(make_design("rope_f32_8x8", "npu1").error().message,
+                testing::HasSubstr("rope_f32_TOKENSxHEADSxHEADDIM is one such as rope_f32_32x4x64"));
+    EXPECT_THAT(make_design("rms_norm_f32_8x100000", "npu1").error().message, testing::HasSubstr("needs"));
+}
+
 }  // namespace
 }  // namespace tandem::npu
