@@ -1,6 +1,7 @@
 #include "cli/npu_option.h"
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <fstream>
 
 #include "base/log.h"
@@ -47,6 +48,21 @@ Result<OpenedNpu> open_npu_of(const NpuRequest& request) {
     return OpenedNpu{std::move(runtime), array};
 }
 
+// Without rates the cost model takes the device for infinitely fast, and says so once.
+std::function<device::Rates()> rates_for_plan(std::function<Result<device::Rates>()> measure, std::string device) {
+    const auto told = std::make_shared<std::atomic<bool>>(false);
+    return [measure = std::move(measure), device = std::move(device), told]() -> device::Rates {
+        const Result<device::Rates> measured = measure();
+        if (measured) return *measured;
+        if (!told->exchange(true))
+            note(fmt::format(
+                "the rates of {} could not be measured ({}), so that placements cannot be compared: name one "
+                "by --placement, and layers by --npu-layers",
+                device, measured.error().message));
+        return {};
+    };
+}
+
 }  // namespace
 
 Result<npu::BuiltDesign> build_npu_design(const npu::Design& design) {
@@ -83,7 +99,8 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
     const NpuChoice& options = request.options;
     const plan::Policy policy = TRY(plan::parse_policy(options.placement));
     const bool needed = policy == plan::Policy::npu_attention || policy == plan::Policy::npu_prefill;
-    if (options.npu == "off" && needed) return fail("--placement {} needs an NPU, but --npu is off", options.placement);
+    if (options.npu == "off" && needed)
+        return fail("--placement {} needs an NPU, but --npu is off: leave one of them out", options.placement);
     if (options.npu == "off" || policy == plan::Policy::main_only) return main;
     Result<OpenedNpu> opened = open_npu_of(request);
     if (!opened && (options.npu == "emulator" || (needed && request.strict))) return opened.error();
@@ -91,15 +108,18 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
         if (needed) note(fmt::format("{}; {} runs everything", opened.error().message, main->describe().name));
         return main;
     }
-    const auto rates = [measure = request.main_rates]() -> device::Rates {
-        const Result<device::Rates> measured = measure();
-        return measured ? *measured : device::Rates{};
+    std::string main_name = main->describe().name;
+    std::unique_ptr<device::Backend> second = npu::make_backend(std::move(opened->runtime), *opened->array);
+    const auto bytes = [npu = second.get()](const graph::Program& program, const device::Batch& batch) {
+        return npu::predict_bytes(*npu, program, batch);
     };
-    return plan::make_hybrid(std::move(main), npu::make_backend(std::move(opened->runtime), *opened->array),
+    return plan::make_hybrid(std::move(main), std::move(second),
                              {.policy = policy,
                               .npu_layers = options.layers,
                               .strict = request.strict,
-                              .main_rates = rates,
+                              .main_rates = rates_for_plan(request.main_rates, main_name),
+                              .npu_bytes = bytes,
+                              .obstacle = npu::obstacle_of,
                               .note = [](std::string_view line) { note(line); },
                               .timeline = timeline_for(options.trace)});
 }

@@ -43,7 +43,13 @@ Result<PlannedModel> open_shape(const std::string& name) {
     const auto shapes = models::named_shapes();
     const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const auto& each) { return each.name == name; });
     if (shape == shapes.end()) {
-        planned.checkpoint = std::make_unique<format::Checkpoint>(TRY(engine::open_checkpoint(name)));
+        Result<format::Checkpoint> opened = engine::open_checkpoint(name);
+        if (!opened) {
+            std::string names;
+            for (const auto& each : shapes) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
+            return fail("{}, nor the name of a shape ({})", opened.error().message, names);
+        }
+        planned.checkpoint = std::make_unique<format::Checkpoint>(std::move(*opened));
     } else {
         planned.empty = TRY(models::make_empty_gguf(shape->spec));
         planned.checkpoint = std::make_unique<format::Checkpoint>(
@@ -69,6 +75,7 @@ PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int p
         row.seconds += part.seconds;
         row.main_busy_s += part.main_busy_s;
         row.npu_busy_s += part.npu_busy_s;
+        row.memory_bytes += part.memory_bytes;
     }
     return row;
 }
@@ -91,7 +98,8 @@ std::string plan_table(const std::vector<PlanRow>& rows) {
     return table.to_string();
 }
 
-std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& rows) {
+std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& rows,
+                      const std::vector<std::string>& left) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const PlanRow& row : rows) {
         list.push_back({{"prompt", row.prompt},
@@ -101,13 +109,15 @@ std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& ro
                         {"seconds", row.seconds},
                         {"tokens_per_s", row.tokens_per_s()},
                         {"gpu_busy_s", row.main_busy_s},
-                        {"npu_busy_s", row.npu_busy_s}});
+                        {"npu_busy_s", row.npu_busy_s},
+                        {"memory_bytes", row.memory_bytes}});
     }
     const nlohmann::ordered_json report = {{"model", options.model},
                                            {"predicted", true},
                                            {"gpu_tflops", options.gpu_tflops},
                                            {"gpu_gb_per_s", options.gpu_gb_per_s},
                                            {"npu", options.array},
+                                           {"left_to_gpu", left},
                                            {"prompts", std::move(list)}};
     return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -122,7 +132,10 @@ Result<int> plan_prompts(const PlanOptions& options) {
         npu::make_backend(TRY(npu::make_emulator_runtime({.array = options.array})), *array);
     const plan::Machine machine{
         .main = {.read_bytes_per_s = options.gpu_gb_per_s * 1e9, .matrix_flops_per_s = options.gpu_tflops * 1e12},
-        .npu = npu.get()};
+        .npu = npu.get(),
+        .npu_bytes = [&](const graph::Program& segment, const device::Batch& batch) {
+            return npu::predict_bytes(*npu, segment, batch);
+        }};
     std::vector<PlanRow> rows;
     for (const int prompt : options.prompts) {
         for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_attention,
@@ -130,14 +143,21 @@ Result<int> plan_prompts(const PlanOptions& options) {
             rows.push_back(predict_prompt(program, policy, prompt, machine));
         }
     }
+    // With all layers every op is asked.
+    const std::vector<std::string> left = plan::describe_left(
+        program, {.policy = plan::Policy::npu_prefill, .npu_layers = static_cast<int>(program.caches.size())},
+        npu::obstacle_of);
     if (!options.svg.empty()) TRY(write_plan_chart(options.svg, options.model, rows));
     if (options.json) {
-        std::fputs(plan_json(options, rows).c_str(), stdout);
+        std::fputs(plan_json(options, rows, left).c_str(), stdout);
         return 0;
     }
-    note(fmt::format("predicted for a GPU of {} TFLOP/s and {} GB/s with {} ({}); nothing of this was measured",
-                     options.gpu_tflops, options.gpu_gb_per_s, array->name, array->description));
+    const std::string head =
+        fmt::format("predicted for a GPU of {} TFLOP/s and {} GB/s with {} ({}); nothing of this was measured\n",
+                    options.gpu_tflops, options.gpu_gb_per_s, array->name, array->description);
+    std::fputs(head.c_str(), stdout);
     std::fputs(plan_table(rows).c_str(), stdout);
+    for (const std::string& line : left) std::fputs(fmt::format("left to the GPU: {}\n", line).c_str(), stdout);
     return 0;
 }
 
@@ -165,8 +185,8 @@ Command add_plan(CLI::App& parent) {
     app->add_option("--svg", options->svg, "Draw it into this file as well")->option_text("FILE");
     app->add_flag("--json", options->json, "Print JSON");
     app->footer(
-        "The GPU by its rates, the NPU by the cost model of docs/npu.md, both together as `tandem run` would run "
-        "them.");
+        "A prediction: nothing runs. The GPU by its rates, the NPU by the cost model of docs/npu.md, both together as\n"
+        "`tandem run` would run them. Both read one memory, at the GPU's rate at most; power is not modelled.");
     return {app, [options] { return plan_prompts(*options); }};
 }
 

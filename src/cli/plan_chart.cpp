@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
+
+#include "base/file.h"
 
 namespace tandem::cli {
 
@@ -94,9 +95,7 @@ Status write_plan_chart(const std::string& path, const std::string& title, const
         x += kGap;
     }
     svg += legend() + "</svg>\n";
-    std::ofstream out(path);
-    if (!(out << svg).flush()) return fail("{}: the picture could not be written", path);
-    return Ok{};
+    return write_file(path, svg);
 }
 
 }  // namespace tandem::cli

@@ -16,6 +16,7 @@ struct PlanRow {
     double seconds = 0;
     double main_busy_s = 0;
     double npu_busy_s = 0;
+    double memory_bytes = 0;
 
     double tokens_per_s() const { return prompt / seconds; }
 };

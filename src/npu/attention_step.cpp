@@ -178,23 +178,36 @@ Result<std::unique_ptr<Step>> make_attention(Workshop& shop, const StepSource& s
                                                                  source.input(0), source.output(), source.cache));
 }
 
-// As if every row saw every key of the design: tiles that nobody sees are skipped, which is not counted.
-Result<double> predict_attention(CostTable& costs, const graph::Program& /*program*/, const graph::Node& node,
-                                 const device::Batch& batch) {
-    double seconds = 0;
+// Tiles of keys that nobody sees are skipped.
+Result<Cost> cost_of_attention(const op::Attention& op, const device::SequenceRows& sequence, const Array& array) {
+    const Seen seen = seen_by(sequence, op.window);
+    const AttentionLayout layout = TRY(layout_of_attention(array, op, sequence));
+    const Design design = TRY(attention_i8(layout));
+    const std::vector<Share> shares = attention_shares(
+        layout, {.first_position = sequence.past, .window = op.window, .first_key = seen.first, .keys = seen.count});
+    return cost_of(design, array, attention_samples(layout), shares);
+}
+
+Result<Cost> predict_attention(CostTable& costs, const graph::Program& /*program*/, const graph::Node& node,
+                               const device::Batch& batch) {
+    const op::Attention& op = *node.op.as<op::Attention>();
+    Cost cost;
     for (const device::SequenceRows& sequence : batch.sequences) {
-        const AttentionLayout layout = TRY(layout_of_attention(costs.array(), *node.op.as<op::Attention>(), sequence));
-        const Design design = TRY(attention_i8(layout));
-        seconds += TRY(costs.seconds(design, attention_samples(layout)));
+        const std::string key = fmt::format("attention {} {} {} {} {} {}", sequence.past, sequence.rows, op.window,
+                                            op.heads, op.kv_heads, op.head_dim);
+        cost += TRY(costs.get(key, [&] { return cost_of_attention(op, sequence, costs.array()); }));
     }
-    return seconds;
+    return cost;
 }
 
 }  // namespace
 
 const StepMaker kAttentionStep{
-    .supports = [](const graph::Program&,
-                   const graph::Node& node) { return padded_dim(*node.op.as<op::Attention>()) <= kMaxHeadDim; },
+    .obstacle = [](const graph::Program&, const graph::Node& node) -> std::string {
+        const op::Attention& op = *node.op.as<op::Attention>();
+        if (padded_dim(op) <= kMaxHeadDim) return "";
+        return fmt::format("a head has {} elements, and a core has memory for {}", op.head_dim, kMaxHeadDim);
+    },
     .make = make_attention,
     .predict = predict_attention,
 };

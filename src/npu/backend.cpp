@@ -23,18 +23,23 @@ class NpuBackend final : public device::Backend {
     }
 
     std::optional<double> predict(const graph::Program& program, const device::Batch& batch) const override {
-        double seconds = 0;
+        const std::optional<Cost> cost = cost_of(program, batch);
+        return cost ? std::optional(cost->seconds) : std::nullopt;
+    }
+
+    std::optional<Cost> cost_of(const graph::Program& program, const device::Batch& batch) const {
+        Cost cost;
         for (const graph::Node& node : program.nodes) {
             const StepMaker* const maker = find_step(program, node);
             if (maker == nullptr) return std::nullopt;
-            const Result<double> part = maker->predict(costs_, program, node, batch);
+            const Result<Cost> part = maker->predict(costs_, program, node, batch);
             if (!part) {
                 log::debug("{}: {}", node.op.name(), part.error().message);
                 return std::nullopt;
             }
-            seconds += *part;
+            cost += *part;
         }
-        return seconds;
+        return cost;
     }
 
     Result<std::shared_ptr<device::KvCache>> make_cache(device::CacheShape /*shape*/) override {
@@ -54,6 +59,12 @@ class NpuBackend final : public device::Backend {
 };
 
 }  // namespace
+
+double predict_bytes(const device::Backend& npu, const graph::Program& program, const device::Batch& batch) {
+    const auto* const backend = dynamic_cast<const NpuBackend*>(&npu);
+    CHECK(backend != nullptr, "not a device of make_backend()");
+    return backend->cost_of(program, batch).value_or(Cost{}).memory_bytes;
+}
 
 std::unique_ptr<device::Backend> make_backend(std::unique_ptr<Runtime> runtime, const Array& array) {
     return std::make_unique<NpuBackend>(std::move(runtime), array);

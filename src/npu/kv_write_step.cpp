@@ -37,10 +37,10 @@ Result<std::unique_ptr<Step>> make_kv_write(Workshop& /*shop*/, const StepSource
 }  // namespace
 
 const StepMaker kKvWriteStep{
-    .supports = [](const graph::Program&, const graph::Node&) { return true; },
+    .obstacle = [](const graph::Program&, const graph::Node&) { return std::string(); },
     .make = make_kv_write,
-    .predict = [](CostTable&, const graph::Program&, const graph::Node&, const device::Batch&) -> Result<double> {
-        return 0.0;
+    .predict = [](CostTable&, const graph::Program&, const graph::Node&, const device::Batch&) -> Result<Cost> {
+        return Cost{};
     },
 };
 

@@ -10,14 +10,23 @@ namespace tandem::npu {
 
 namespace {
 
-Result<GemmLayout> layout_of(const Array& array, int64_t rows, int64_t k, int64_t n) {
-    return gemm_layout({.m = design_rows(rows), .k = k, .n = n, .array = std::string(array.name)});
+constexpr size_t kBias = 2;  // of the inputs, where there is one
+
+struct LinearShape {
+    int64_t k = 0;
+    int64_t n = 0;
+    bool bias = false;
+};
+
+Result<GemmLayout> layout_of(const Array& array, int64_t rows, const LinearShape& shape) {
+    return gemm_layout(
+        {.m = design_rows(rows), .k = shape.k, .n = shape.n, .array = std::string(array.name), .bias = shape.bias});
 }
 
 class LinearStep final : public Step {
   public:
-    LinearStep(Workshop& shop, Operand x, Operand y, std::shared_ptr<Buffer> weight)
-        : shop_(shop), x_(std::move(x)), y_(std::move(y)), weight_(std::move(weight)) {}
+    LinearStep(Workshop& shop, Operand x, Operand y, std::shared_ptr<Buffer> weight, bool bias)
+        : shop_(shop), x_(std::move(x)), y_(std::move(y)), weight_(std::move(weight)), bias_(bias) {}
 
     Result<double> run(const StepContext& context) override {
         const Sized& sized = *TRY(for_rows(context.rows));
@@ -41,7 +50,7 @@ class LinearStep final : public Step {
 
     Result<const Sized*> for_rows(int64_t rows) {
         return sized_.get(design_rows(rows), [&]() -> Result<Sized> {
-            const GemmLayout layout = TRY(layout_of(shop_.array(), rows, x_.cols, y_.cols));
+            const GemmLayout layout = TRY(layout_of(shop_.array(), rows, {x_.cols, y_.cols, bias_}));
             const Design design = TRY(gemm_i8(layout));
             LoadedDesign* const loaded = TRY(shop_.load(design));
             return Sized{layout, loaded};
@@ -57,34 +66,45 @@ class LinearStep final : public Step {
     Workshop& shop_;
     Operand x_, y_;
     std::shared_ptr<Buffer> weight_;
+    bool bias_;                     // which comes with the weight
     BySize<int64_t, Sized> sized_;  // by rows
 };
 
-// A bias would be added after the scales, which no kernel does.
-bool linear_supported(const graph::Program& program, const graph::Node& node) {
-    return node.inputs.size() == 2 && is_activation(program, node.inputs[1]);
+std::string linear_obstacle(const graph::Program& program, const graph::Node& node) {
+    return is_activation(program, node.inputs[1]) ? "" : kNotOfEveryToken;
+}
+
+Result<const graph::WeightView*> find_weight(const StepSource& source, size_t input) {
+    const std::string& name = source.input_value(input).name;
+    const graph::WeightView* const view = source.weights.find(name);
+    if (view == nullptr) return fail("weight '{}' is missing", name);
+    return view;
 }
 
 Result<std::unique_ptr<Step>> make_linear(Workshop& shop, const StepSource& source) {
-    const std::string& name = source.input_value(0).name;
-    const graph::WeightView* const view = source.weights.find(name);
-    if (view == nullptr) return fail("weight '{}' is missing", name);
-    std::shared_ptr<Buffer> weight = TRY(shop.weight(name, *view));
+    const bool bias = source.node.inputs.size() > kBias;
+    const graph::WeightView* const view = TRY(find_weight(source, 0));
+    const graph::WeightView* const bias_view = bias ? TRY(find_weight(source, kBias)) : nullptr;
+    std::shared_ptr<Buffer> weight = TRY(shop.weight(source.input_value(0).name, *view, bias_view));
     return std::unique_ptr<Step>(
-        std::make_unique<LinearStep>(shop, source.input(1), source.output(), std::move(weight)));
+        std::make_unique<LinearStep>(shop, source.input(1), source.output(), std::move(weight), bias));
 }
 
-Result<double> predict_linear(CostTable& costs, const graph::Program& program, const graph::Node& node,
-                              const device::Batch& batch) {
-    const int64_t k = program.value(node.inputs[1]).type.cols();
-    const int64_t n = program.value(node.output).type.cols();
-    const GemmLayout layout = TRY(layout_of(costs.array(), std::ssize(batch.tokens), k, n));
-    const Design design = TRY(gemm_i8(layout));
-    return costs.seconds(design);
+Result<Cost> predict_linear(CostTable& costs, const graph::Program& program, const graph::Node& node,
+                            const device::Batch& batch) {
+    const LinearShape shape{.k = program.value(node.inputs[1]).type.cols(),
+                            .n = program.value(node.output).type.cols(),
+                            .bias = node.inputs.size() > kBias};
+    const int64_t rows = design_rows(std::ssize(batch.tokens));
+    return costs.get(fmt::format("linear {} {} {} {}", rows, shape.k, shape.n, shape.bias), [&]() -> Result<Cost> {
+        const GemmLayout layout = TRY(layout_of(costs.array(), rows, shape));
+        const Design design = TRY(gemm_i8(layout));
+        return cost_of(design, costs.array());
+    });
 }
 
 }  // namespace
 
-const StepMaker kLinearStep{.supports = linear_supported, .make = make_linear, .predict = predict_linear};
+const StepMaker kLinearStep{.obstacle = linear_obstacle, .make = make_linear, .predict = predict_linear};
 
 }  // namespace tandem::npu

@@ -42,17 +42,26 @@ bool is_activation(const graph::Program& program, graph::ValueId id) {
            value.type.shape[0] == graph::Dim::tokens();
 }
 
+std::string obstacle_of(const graph::Program& program, const graph::Node& node) {
+    for (const KindOfStep& step : kSteps) {
+        if (&step.kind == &node.op.kind()) return step.maker.obstacle(program, node);
+    }
+    return "it has no design for this op";
+}
+
 const StepMaker* find_step(const graph::Program& program, const graph::Node& node) {
     for (const KindOfStep& step : kSteps) {
-        if (&step.kind == &node.op.kind()) return step.maker.supports(program, node) ? &step.maker : nullptr;
+        if (&step.kind == &node.op.kind()) return step.maker.obstacle(program, node).empty() ? &step.maker : nullptr;
     }
     return nullptr;
 }
 
-Result<double> CostTable::seconds(const Design& design, std::span<const Sample> samples) {
-    if (const auto found = known_.find(design.name); found != known_.end()) return found->second;
-    const Activity activity = TRY(foresee(design, samples));
-    return known_[design.name] = estimate(activity, array_).seconds();
+Result<Cost> cost_of(const Design& design, const Array& array, std::span<const Sample> samples,
+                     std::span<const Share> shares) {
+    const Activity activity = TRY(foresee(design, samples, shares));
+    Cost cost{.seconds = estimate(activity, array).seconds(), .memory_bytes = 0};
+    for (const HostActivity& channel : activity.host) cost.memory_bytes += static_cast<double>(channel.size_bytes);
+    return cost;
 }
 
 Result<std::shared_ptr<Buffer>> Workshop::allocate(uint64_t size_bytes) {
@@ -79,15 +88,19 @@ Result<LoadedDesign*> Workshop::load(const Design& design) {
     return designs_.emplace(design.name, std::move(loaded)).first->second.get();
 }
 
-Result<std::shared_ptr<Buffer>> Workshop::weight(const std::string& name, const graph::WeightView& view) {
-    std::weak_ptr<Buffer>& known = weights_[view.data.data()];
+Result<std::shared_ptr<Buffer>> Workshop::weight(const std::string& name, const graph::WeightView& view,
+                                                 const graph::WeightView* bias) {
+    std::weak_ptr<Buffer>& known = weights_[{view.data.data(), bias == nullptr ? nullptr : bias->data.data()}];
     if (std::shared_ptr<Buffer> packed = known.lock()) return packed;
     const int64_t n = view.shape[0];
     const int64_t k = view.shape[1];
-    const Result<GemmLayout> layout = gemm_layout({.m = 1, .k = k, .n = n, .array = std::string(array_.name)});
+    const Result<GemmLayout> layout =
+        gemm_layout({.m = 1, .k = k, .n = n, .array = std::string(array_.name), .bias = bias != nullptr});
     if (!layout) return fail("weight '{}': {}", name, layout.error().message);
     std::vector<int8_t> values(static_cast<size_t>(n * k));
     std::vector<float> scales(static_cast<size_t>(n));
+    std::vector<float> biases(bias == nullptr ? 0 : scales.size());
+    if (bias != nullptr) format::decode_row(bias->dtype, bias->data.data(), biases.data(), n);
     threads_.for_each_range(n, kRowsAtOnce, [&](int64_t first, int64_t last, int) {
         std::vector<float> row(static_cast<size_t>(k));
         for (int64_t i = first; i < last; ++i) {
@@ -99,7 +112,7 @@ Result<std::shared_ptr<Buffer>> Workshop::weight(const std::string& name, const 
     });
     auto memory = std::make_shared<device::HostBuffer>(TRY(device::HostBuffer::allocate(
         static_cast<uint64_t>(layout->w_bytes()), "a weight in the NPU's layout", "give it fewer layers")));
-    pack_w(*layout, {.values = values, .scales = scales, .columns = k}, memory->bytes());
+    pack_w(*layout, {.values = values, .scales = scales, .columns = k, .bias = biases}, memory->bytes());
     std::shared_ptr<Buffer> packed =
         TRY(runtime_->import_memory(memory->pages(), {.constant = true, .keeper = memory}));
     known = packed;

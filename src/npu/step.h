@@ -41,30 +41,54 @@ class Workshop {
     Result<Buffer*> scratch(size_t number, int64_t size_bytes);
     // The design of that name, loaded when it is first asked for.
     Result<LoadedDesign*> load(const Design& design);
-    // A matrix as gemm_i8() takes it, int8 with a scale for each row; packed once for all that use it.
-    Result<std::shared_ptr<Buffer>> weight(const std::string& name, const graph::WeightView& view);
+    // A matrix as gemm_i8() takes it, int8 with a scale for each row, and with its bias if there is one; packed once
+    // for all that use both.
+    Result<std::shared_ptr<Buffer>> weight(const std::string& name, const graph::WeightView& view,
+                                           const graph::WeightView* bias);
 
   private:
     std::unique_ptr<Runtime> runtime_;
     const Array& array_;
     std::map<std::string, std::unique_ptr<LoadedDesign>> designs_;
-    std::map<const std::byte*, std::weak_ptr<Buffer>> weights_;  // by where the file has them
+    // By where the file has the matrix and the bias.
+    std::map<std::pair<const std::byte*, const std::byte*>, std::weak_ptr<Buffer>> weights_;
     std::vector<std::shared_ptr<Buffer>> scratch_;
     ThreadPool threads_;
 };
 
-// The cost of designs by their names.
+// What a step takes by the cost model.
+struct Cost {
+    double seconds = 0;
+    double memory_bytes = 0;  // that go to and from the memory of the host
+
+    Cost& operator+=(const Cost& other) {
+        seconds += other.seconds;
+        memory_bytes += other.memory_bytes;
+        return *this;
+    }
+};
+
+// Of a run of the design among others. `samples` and `shares` as foresee() takes them.
+Result<Cost> cost_of(const Design& design, const Array& array, std::span<const Sample> samples = {},
+                     std::span<const Share> shares = {});
+
+// The costs of steps in sizes that came before: making a design takes longer than looking for it.
 class CostTable {
   public:
     explicit CostTable(const Array& array) : array_(array) {}
 
     const Array& array() const { return array_; }
-    // `samples` as foresee() takes them.
-    Result<double> seconds(const Design& design, std::span<const Sample> samples = {});
+    // `key` names the kind of step and all its sizes.
+    template <typename Make>
+    Result<Cost> get(const std::string& key, const Make& make) {
+        if (const auto found = known_.find(key); found != known_.end()) return found->second;
+        const Cost made = TRY(make());
+        return known_.emplace(key, made).first->second;
+    }
 
   private:
     const Array& array_;
-    std::map<std::string, double> known_;
+    std::map<std::string, Cost> known_;
 };
 
 // What a step needs for one size, made when it first comes.
@@ -114,16 +138,20 @@ struct StepSource {
 // Rows that a design for `rows` of them is made for: a power of two, so that there are few designs.
 int64_t design_rows(int64_t rows);
 
+// The obstacle of what is no activation.
+inline constexpr const char* kNotOfEveryToken = "it takes what is not a row of floats for each token";
+
 // A row of floats for each token: what steps take and make.
 bool is_activation(const graph::Program& program, graph::ValueId id);
 
 // How nodes of a kind become steps, and what they would run.
 struct StepMaker {
-    bool (*supports)(const graph::Program& program, const graph::Node& node);
+    // Why the NPU cannot run the node, in words that name what is in the way; empty: it can.
+    std::string (*obstacle)(const graph::Program& program, const graph::Node& node);
     Result<std::unique_ptr<Step>> (*make)(Workshop& shop, const StepSource& source);
-    // Seconds by the cost model, each design as one of several that are started together.
-    Result<double> (*predict)(CostTable& costs, const graph::Program& program, const graph::Node& node,
-                              const device::Batch& batch);
+    // By the cost model, each design as one of several that are started together.
+    Result<Cost> (*predict)(CostTable& costs, const graph::Program& program, const graph::Node& node,
+                            const device::Batch& batch);
 };
 
 extern const StepMaker kLinearStep;
@@ -132,6 +160,9 @@ extern const StepMaker kRmsNormStep;
 extern const StepMaker kRopeStep;
 extern const StepMaker kElementwiseStep;  // sums and gated activations
 extern const StepMaker kKvWriteStep;      // the host does it, as keys and values come from the array
+
+// Empty where the NPU can run the node.
+std::string obstacle_of(const graph::Program& program, const graph::Node& node);
 
 // Null where the NPU has none for it.
 const StepMaker* find_step(const graph::Program& program, const graph::Node& node);

@@ -26,9 +26,7 @@ device::Batch batch_of(const ChunkShape& chunk) {
     return batch;
 }
 
-double main_seconds(const graph::Program& segment, const device::Batch& batch, DType kv_dtype,
-                    const device::Rates& rates) {
-    const Work work = work_of(segment, batch, kv_dtype);
+double main_seconds(const Work& work, const device::Rates& rates) {
     const double computing = rates.matrix_flops_per_s > 0 ? work.flops / rates.matrix_flops_per_s : 0;
     return std::max(computing, rates.read_bytes_per_s > 0 ? work.bytes / rates.read_bytes_per_s : 0);
 }
@@ -39,8 +37,9 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
                    const Machine& machine) {
     const device::Batch batch = batch_of(chunk);
     if (placement.policy == Policy::main_only) {
-        const double seconds = main_seconds(program, batch, chunk.kv_dtype, machine.main);
-        return {.placement = placement, .seconds = seconds, .main_busy_s = seconds, .npu_busy_s = 0};
+        const Work work = work_of(program, batch, chunk.kv_dtype);
+        const double seconds = main_seconds(work, machine.main);
+        return {.placement = placement, .seconds = seconds, .main_busy_s = seconds, .memory_bytes = work.bytes};
     }
     const std::vector<graph::Segment> segments = graph::cut(program, place(program, placement, *machine.npu));
     const std::vector<MicroBatch> parts = split(batch, chunk.micro_rows);
@@ -48,16 +47,24 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
     std::transform(segments.begin(), segments.end(), devices.begin(),
                    [](const auto& segment) { return segment.device; });
     PipelineOrder order(static_cast<int>(parts.size()), devices, kSlots);
+    double memory_bytes = 0;
     const PipelineTime time = simulate_pipeline(order, [&](Task task) {
         const graph::Segment& segment = segments[static_cast<size_t>(task.segment)];
         const device::Batch& part = parts[static_cast<size_t>(task.micro_batch)].batch;
-        if (segment.device == kNpu) return machine.npu->predict(segment.program, part).value_or(kUnknown);
-        return main_seconds(segment.program, part, chunk.kv_dtype, machine.main);
+        if (segment.device == kNpu) {
+            if (machine.npu_bytes) memory_bytes += machine.npu_bytes(segment.program, part);
+            return machine.npu->predict(segment.program, part).value_or(kUnknown);
+        }
+        const Work work = work_of(segment.program, part, chunk.kv_dtype);
+        memory_bytes += work.bytes;
+        return main_seconds(work, machine.main);
     });
+    const double reads = machine.main.read_bytes_per_s;
     return {.placement = placement,
-            .seconds = time.seconds,
+            .seconds = std::max(time.seconds, reads > 0 ? memory_bytes / reads : 0),
             .main_busy_s = time.busy[kMain],
-            .npu_busy_s = time.busy[kNpu]};
+            .npu_busy_s = time.busy[kNpu],
+            .memory_bytes = memory_bytes};
 }
 
 // The time falls with the layers as long as the main device has more to do, then rises.

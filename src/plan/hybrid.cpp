@@ -22,6 +22,7 @@ struct Devices {
     std::unique_ptr<device::Backend> npu;
     HybridOptions options;
     std::atomic<bool> npu_failed = false;
+    std::atomic<bool> left_noted = false;
 
     device::Backend& of(int device) const { return device == kNpu ? *npu : *main; }
 
@@ -30,6 +31,14 @@ struct Devices {
         if (!options.note) return;
         options.note(
             fmt::format("{} failed ({}); {} goes on alone", npu->describe().name, why.message, main->describe().name));
+    }
+
+    void note_left(const graph::Program& program, const Placement& placement) {
+        if (!options.note || !options.obstacle) return;
+        const std::vector<std::string> lines = describe_left(program, placement, options.obstacle);
+        if (lines.empty() || left_noted.exchange(true)) return;
+        for (const std::string& line : lines)
+            options.note(fmt::format("{} keeps of {}: {}", main->describe().name, name(placement.policy), line));
     }
 };
 
@@ -293,7 +302,8 @@ HybridBackend::Choice HybridBackend::choose(const graph::Program& program, const
     const bool layers_missing = options.policy == Policy::npu_prefill && options.npu_layers == 0;
     if (options.policy != Policy::automatic && !layers_missing) return choice;
     const Machine machine{.main = options.main_rates ? options.main_rates() : device::Rates{},
-                          .npu = devices_->npu.get()};
+                          .npu = devices_->npu.get(),
+                          .npu_bytes = options.npu_bytes};
     ChunkShape chunk{
         .rows = static_cast<int>(rows), .past = 0, .micro_rows = options.micro_rows, .kv_dtype = cache.shape().dtype};
     if (layers_missing) {
@@ -324,7 +334,10 @@ Result<std::unique_ptr<device::Executable>> HybridBackend::compile(const graph::
         return devices_->main->compile(program, weights, std::move(cache), options);
     auto executable = std::make_unique<HybridExecutable>(devices_);
     const Status prepared = executable->prepare({program, weights, cache, options}, choice.placement, choice.min_rows);
-    if (prepared) return std::unique_ptr<device::Executable>(std::move(executable));
+    if (prepared) {
+        devices_->note_left(program, choice.placement);
+        return std::unique_ptr<device::Executable>(std::move(executable));
+    }
     if (devices_->options.strict) return prepared.error();
     devices_->give_up_npu(prepared.error());
     return devices_->main->compile(program, weights, std::move(cache), options);

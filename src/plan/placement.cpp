@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "graph/ops.h"
@@ -55,14 +56,14 @@ std::vector<size_t> layer_starts(const graph::Program& program) {
     return starts;
 }
 
-std::vector<int> place(const graph::Program& program, const Placement& placement, const device::Backend& npu) {
-    std::vector<int> devices(program.nodes.size(), kMain);
-    const auto give = [&](size_t n) {
-        if (npu.supports(program, program.nodes[n])) devices[n] = kNpu;
-    };
+namespace {
+
+// The nodes that the placement is about, in the order of the Program.
+std::vector<size_t> offered(const graph::Program& program, const Placement& placement) {
+    std::vector<size_t> nodes;
     if (placement.policy == Policy::npu_attention) {
         for (size_t n = 0; n < program.nodes.size(); ++n) {
-            if (program.nodes[n].op.as<op::Attention>() != nullptr) give(n);
+            if (program.nodes[n].op.as<op::Attention>() != nullptr) nodes.push_back(n);
         }
     }
     if (placement.policy == Policy::npu_prefill) {
@@ -72,10 +73,34 @@ std::vector<int> place(const graph::Program& program, const Placement& placement
         for (int64_t i = 0; i < layers; ++i) {
             if ((i + 1) * taken / layers == i * taken / layers) continue;
             const auto layer = static_cast<size_t>(i);
-            for (size_t n = starts[layer]; n < starts[layer + 1]; ++n) give(n);
+            for (size_t n = starts[layer]; n < starts[layer + 1]; ++n) nodes.push_back(n);
         }
     }
+    return nodes;
+}
+
+}  // namespace
+
+std::vector<int> place(const graph::Program& program, const Placement& placement, const device::Backend& npu) {
+    std::vector<int> devices(program.nodes.size(), kMain);
+    for (const size_t n : offered(program, placement)) {
+        if (npu.supports(program, program.nodes[n])) devices[n] = kNpu;
+    }
     return devices;
+}
+
+std::vector<std::string> describe_left(const graph::Program& program, const Placement& placement,
+                                       const Obstacle& obstacle) {
+    std::map<std::string, int> left;  // "op: obstacle", and how often
+    for (const size_t n : offered(program, placement)) {
+        const graph::Node& node = program.nodes[n];
+        const std::string why = obstacle(program, node);
+        if (!why.empty()) ++left[fmt::format("{}: {}", node.op.name(), why)];
+    }
+    std::vector<std::string> lines;
+    lines.reserve(left.size());
+    for (const auto& [what, count] : left) lines.push_back(fmt::format("{} x {}", count, what));
+    return lines;
 }
 
 }  // namespace tandem::plan

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +37,12 @@ std::string describe(const Placement& placement, const graph::Program& program);
 
 // Per node kMain or kNpu. What the NPU does not support stays with the main device.
 std::vector<int> place(const graph::Program& program, const Placement& placement, const device::Backend& npu);
+
+// Why the NPU cannot run a node; empty: it can.
+using Obstacle = std::function<std::string(const graph::Program& program, const graph::Node& node)>;
+// What the placement would give to the NPU but for an obstacle, a line for each op and obstacle: "2 x rope: ...".
+std::vector<std::string> describe_left(const graph::Program& program, const Placement& placement,
+                                       const Obstacle& obstacle);
 
 // The number of the first node of each layer, and after those where the last layer ends.
 std::vector<size_t> layer_starts(const graph::Program& program);

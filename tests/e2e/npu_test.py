@@ -9,6 +9,7 @@ import unittest
 import harness
 
 MLIR_OPT = shutil.which("mlir-opt-22")
+DOCS = os.path.join(os.path.dirname(os.path.dirname(harness.DATA)), "docs")
 OP = re.compile(r'"(\w+\.[\w.]+)"\(')
 
 
@@ -44,6 +45,12 @@ class Npu(harness.Case):
             self.assertGreaterEqual(done["macs"], rows * inner * columns)
             self.assertGreater(done["estimated_seconds"], 0)
 
+    def test_every_family_of_designs_runs(self):
+        for family in self.json("npu", "list", "--json")["designs"]:
+            text = self.ok("npu", "run", family["examples"][0], "--emulator")
+            self.assertIn("on the npu emulator (npu1)", text)
+            self.assertIn("estimated on the array, not measured", text)
+
     @unittest.skipUnless(MLIR_OPT, "left out: mlir-opt-22 (Debian: mlir-22-tools, in bookworm-security) is not installed")
     def test_designs_as_mlir_survive_the_way_through_mlir_opt(self):
         for name in self.examples():
@@ -68,6 +75,30 @@ class Npu(harness.Case):
         if self.json("npu", "list", "--json")["device"]["usable"]:
             self.skipTest("left out: this machine has an NPU")
         self.assertIn("--emulator", self.fails("npu", "run", "gemm_i8_64x256x256"))
+
+    # What the page says of Gemma 3 27B is what the program says.
+    @unittest.skipIf(harness.SANITIZED, "left out: it takes too long, and computes the same")
+    def test_the_table_and_the_picture_of_the_docs_are_what_plan_predicts(self):
+        picture = self.path("plan.svg")
+        rows = self.json("plan", "--json", "--svg", picture)["prompts"]
+        with open(os.path.join(DOCS, "npu.md"), encoding="utf-8") as file:
+            page = file.read()
+        alone = {row["prompt"]: row["seconds"] for row in rows if row["policy"] == "gpu"}
+        for row in rows:
+            if row["policy"] == "auto":
+                continue
+            npu = row["npu_busy_s"] / row["seconds"]
+            gain = alone[row["prompt"]] / row["seconds"] - 1
+            self.assertIn(f"| {row['prompt']} | {row['policy']} | {row['npu_layers'] or '-'} | {row['seconds']:.2f} | "
+                          f"{row['tokens_per_s']:.0f} | {100 * row['gpu_busy_s'] / row['seconds']:.0f} % | "
+                          + ("- | |" if row["policy"] == "gpu" else f"{100 * npu:.0f} % | {100 * gain:+.0f} % |"), page)
+        with open(picture, "rb") as made, open(os.path.join(DOCS, "pictures", "npu-prefill.svg"), "rb") as kept:
+            self.assertEqual(made.read(), kept.read(), "tandem plan --svg docs/pictures/npu-prefill.svg draws it again")
+
+    def test_plan_says_what_stays_and_that_it_predicts(self):
+        plan = self.json("plan", "tales", "--prompt", "64", "--json")
+        self.assertTrue(plan["predicted"])
+        self.assertEqual(plan["left_to_gpu"], [])
 
     def test_emit_writes_a_file(self):
         out = self.path("design.mlir")

@@ -75,6 +75,10 @@ TEST_P(Hybrid, TheNpuRoundsToInt8AndNoWorse) {
     const models::Model model = models::load(checkpoint).value();
     const std::unique_ptr<device::Backend> alone = reference_device();
     const std::vector<float> expected = chunked_logits(*alone, model);
+    EXPECT_EQ(
+        plan::describe_left(model.program, {.policy = plan::Policy::npu_prefill, .npu_layers = 99}, npu::obstacle_of),
+        std::vector<std::string>())
+        << "the NPU runs whole layers";
     for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
         const std::unique_ptr<device::Backend> both = plan::make_hybrid(
             reference_device(), emulated_npu(), {.policy = policy, .npu_layers = 99, .micro_rows = 16, .strict = true});
@@ -83,6 +87,24 @@ TEST_P(Hybrid, TheNpuRoundsToInt8AndNoWorse) {
         EXPECT_LT(error, kNpuTolerance) << name(policy);
         EXPECT_GT(error, 0) << name(policy) << ": nothing ran on the NPU";
     }
+}
+
+// With a main device that is slow or fast by its rates.
+TEST(HybridAuto, TakesTheNpuWhereItPaysAndOnlyThere) {
+    const auto checkpoint = format::Checkpoint::open(golden_dir("qwen2")).value();
+    const models::Model model = models::load(checkpoint).value();
+    const std::unique_ptr<device::Backend> alone = reference_device();
+    const std::vector<float> expected = chunked_logits(*alone, model);
+    const auto error_with = [&](const device::Rates& rates) {
+        const std::unique_ptr<device::Backend> both = plan::make_hybrid(
+            reference_device(), emulated_npu(),
+            {.policy = plan::Policy::automatic, .micro_rows = 16, .strict = true, .main_rates = [=] { return rates; }});
+        return relative_error(chunked_logits(*both, model), expected);
+    };
+    EXPECT_EQ(error_with({.read_bytes_per_s = 1e12, .matrix_flops_per_s = 1e15}), 0) << "the main device is faster";
+    const double error = error_with({.read_bytes_per_s = 1e12, .matrix_flops_per_s = 1e6});
+    EXPECT_GT(error, 0) << "the NPU is faster";
+    EXPECT_LT(error, kNpuTolerance);
 }
 
 #ifdef TANDEM_VULKAN
