@@ -50,8 +50,9 @@ Reply<Ok> App::find_route(Call& call) {
     const std::string_view method = call.head.method == "HEAD" ? "GET" : std::string_view(call.head.method);
     std::string allowed;
     for (const Route& route : routes()) {
-        const bool is_any = route.path == "/*" && !allowed.empty();  // the page's files, where nothing else is
-        if (is_any || !matches(route, call.target.path, call.name)) continue;
+        // The page's files, where nothing else is.
+        const bool is_other = route.path == "/*" && (!allowed.empty() || route.method != method);
+        if (is_other || !matches(route, call.target.path, call.name)) continue;
         if (route.method == method) {
             call.route = &route;
             return Ok{};

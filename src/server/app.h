@@ -65,6 +65,8 @@ class App {
     Admission admit(RequestHead head, std::string remote);
     // The body is in the call.
     std::shared_ptr<Exchange> handle(const CallPtr& call);
+    // All of the answer is there: who has read it to its end may ask again, whatever the limit of its key.
+    void free_place(Call& call) { call.ticket.reset(); }
     // One that was admitted is no longer under way.
     void ended(const Call& call);
     // The first of some tokens had left the engine so long before they were written to the client.

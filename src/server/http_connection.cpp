@@ -320,6 +320,7 @@ asio::awaitable<void> Connection::pump(Incoming& request) {
         const bool ticked = Clock::now() - last_sent >= exchange->tick();
         Output output = exchange->take(ticked);
         if (output.head || !output.bytes.empty() || output.ended) {
+            if (output.ended) shared_.app.free_place(*request.call);
             const bool sent = co_await send(request, output);
             if (sent && output.since) shared_.app.sent_after(Clock::now() - *output.since);
             if (!sent || output.ended) co_return;

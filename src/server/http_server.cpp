@@ -147,7 +147,10 @@ asio::awaitable<void> HttpServer::Impl::await_signal() {
 asio::awaitable<void> HttpServer::Impl::drain() {
     if (shared.draining.exchange(true)) co_return;
     shared.app.drain();
-    if (shared.app.under_way() > 0) log::info("stopping, when {} requests have ended", shared.app.under_way());
+    if (shared.app.under_way() > 0) {
+        log::info("stopping when the requests under way have ended ({}); once more, and it ends at once",
+                  shared.app.under_way());
+    }
     const auto until = std::chrono::steady_clock::now() + options.drain_time;
     while (shared.app.under_way() > 0 && std::chrono::steady_clock::now() < until) co_await pause(kLookWhileDraining);
     stop_all();

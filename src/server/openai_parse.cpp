@@ -169,6 +169,10 @@ Reply<Ok> parse_thinking(const Fields& body, Ask& ask) {
     if (values == nullptr) return Ok{};
     const Fields fields = TRY(Fields::of(*values, "chat_template_kwargs"));
     TRY(fields.read("enable_thinking", ask.thinks));
+    for (const char* const key : {"messages", "tools", "bos_token", "eos_token", "chat_template"}) {
+        if (fields.find(key) != nullptr)
+            return bad_request(fields.name(key), "{} is the server's: leave it out", fields.name(key));
+    }
     ask.template_values = *values;
     return Ok{};
 }

@@ -7,9 +7,11 @@ namespace tandem::server {
 
 namespace {
 
+constexpr size_t kEnough = 16;  // tasks to wake a thread for, though more will come
+
 struct Gathered {
     bool gathers = false;
-    std::vector<std::shared_ptr<WakeQueue>> queues = {};  // that have tasks and were not posted
+    std::vector<std::shared_ptr<WakeQueue>> queues = {};  // that got tasks
 };
 
 Gathered& gathered() {
@@ -20,16 +22,17 @@ Gathered& gathered() {
 }  // namespace
 
 void WakeQueue::add(Task task) {
+    size_t waiting = 0;
     {
         const std::lock_guard lock(mutex_);
         if (closed_) return;
         tasks_.push_back(std::move(task));
+        waiting = tasks_.size();
     }
-    if (!gathered().gathers) {
-        post();
-        return;
-    }
-    auto& queues = gathered().queues;
+    Gathered& of_thread = gathered();
+    if (!of_thread.gathers || waiting >= kEnough) post();
+    if (!of_thread.gathers) return;
+    auto& queues = of_thread.queues;
     const bool is_known =
         std::any_of(queues.begin(), queues.end(), [this](const auto& queue) { return queue.get() == this; });
     if (!is_known) queues.push_back(shared_from_this());

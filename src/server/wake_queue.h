@@ -24,7 +24,7 @@ class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
     void add(Task task);
     void close();
 
-    // From now on what this thread adds to any queue waits for its flush().
+    // From now on what this thread adds to any queue waits for its flush(), or until there is a lot of it.
     static void gather();
     // Returns when all of it is done, but after so long at the latest.
     static void flush(std::chrono::microseconds patience);

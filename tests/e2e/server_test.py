@@ -307,6 +307,10 @@ class Errors(ServerCase):
         self.assertEqual(self.server.request("GET", "/v1/../v1/models")[0], 400)
         self.assertEqual(self.server.request("HEAD", "/health")[2], b"")
 
+    def test_nothing_can_be_deleted_or_made(self):
+        for method, path in (("DELETE", "/api/delete"), ("POST", "/api/create"), ("POST", "/api/blobs/sha256:../../x")):
+            self.assertIn(self.server.request(method, path, {"model": "tales"})[0], (400, 404), path)
+
     def test_another_site_is_refused(self):
         self.assertEqual(self.server.request("GET", "/v1/models", headers={"Host": "evil.example"})[0], 403)
         status, headers, _ = self.server.request("GET", "/v1/models", headers={"Origin": "https://evil.example"})
@@ -331,7 +335,7 @@ class Errors(ServerCase):
     def test_who_sends_a_large_body_in_vain_still_reads_why(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=harness.TIMEOUT_S) as connection:
             connection.sendall(raw_request("x" * (4 << 20), path="/nothing"))
-            self.assertIn(b" 405 ", connection.recv(100))
+            self.assertIn(b" 404 ", connection.recv(100))
 
     def test_a_body_that_is_too_large(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=harness.TIMEOUT_S) as connection:

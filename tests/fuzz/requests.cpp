@@ -19,9 +19,8 @@
 namespace tandem::server {
 namespace {
 
-constexpr const Dialect* kDialects[] = {&kOpenAiChat,  &kOpenAiCompletions, &kOpenAiEmbeddings,
-                                        &kResponses,   &kOllamaChat,        &kOllamaGenerate,
-                                        &kOllamaEmbed, &kOllamaEmbeddings,  &kAnthropicMessages};
+constexpr const Dialect* kDialects[] = {&kOpenAiChat, &kOpenAiCompletions, &kOpenAiEmbeddings, &kResponses,
+                                        &kOllamaChat, &kOllamaGenerate,    &kOllamaEmbed,      &kAnthropicMessages};
 constexpr size_t kDialectCount = std::size(kDialects);
 
 std::vector<AnswerReaderOptions> readers() {
@@ -168,6 +167,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         check_head(text);
     } else if (choice == kDialectCount + 1) {
         if (const auto keys = Keys::parse(text, "keys")) CHECK(!keys->empty());
+    } else if (choice == 15) {
+        check_request(kOllamaEmbeddings, text);
     } else {
         check_answer(text);
     }

@@ -88,6 +88,8 @@ TEST(OpenAiChat, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(wrong_field(chat_body(R"({"response_format": {"type": "xml"}})")), "response_format.type");
     EXPECT_EQ(wrong_field(chat_body(R"({"response_format": {"type": "json_schema"}})")), "response_format.json_schema");
     EXPECT_EQ(wrong_field(chat_body(R"({"logit_bias": {"x": 1}})")), "logit_bias");
+    EXPECT_EQ(wrong_field(chat_body(R"({"chat_template_kwargs": {"chat_template": "{{ 1 }}"}})")),
+              "chat_template_kwargs.chat_template");
     EXPECT_EQ(wrong_field(Json::parse(
                   R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]})")),
               "messages[0].content[0]");
