@@ -133,7 +133,7 @@ namespace {
 
 Error no_such_design(const std::string& name) {
     for (const DesignFamily& family : design_families()) {
-        const std::string_view prefix = family.pattern.substr(0, family.pattern.find_last_of('_') + 1);
+        const std::string prefix = family.pattern.substr(0, family.pattern.find_last_of('_') + 1);
         if (name.starts_with(prefix))
             return fail("there is no design '{}': {} is one such as {}, each number 1 to {}", name, family.pattern,
                         family.examples.front(), kMostOfShape);
