@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 
 #include "cpu/backend.h"
@@ -72,7 +73,8 @@ class Running {
     explicit Running(AppOptions app = {}, HttpOptions http = {}, std::shared_future<void> may_load = {}) {
         PoolOptions options;
         options.engine = {.context = 4096, .sequences = 1};
-        options.open_device = [may_load] {
+        options.open_device = [this, may_load] {
+            loads_ = true;
             if (may_load.valid()) may_load.wait();
             return cpu::make_backend({.threads = 1});
         };
@@ -97,6 +99,7 @@ class Running {
     }
 
     int port() const { return server_->port(); }
+    bool loads() const { return loads_; }
     App& app() { return *app_; }
     ModelPool& pool() { return *pool_; }
     std::string get(const std::string& path) const {
@@ -106,6 +109,7 @@ class Running {
     }
 
   private:
+    std::atomic<bool> loads_ = false;  // or has loaded
     std::unique_ptr<ModelPool> pool_;
     std::unique_ptr<App> app_;
     std::unique_ptr<HttpServer> server_;
@@ -193,7 +197,7 @@ TEST(HttpServer, EndsWithoutWaitingForAModel) {
     Running server({}, {}, may_load.get_future().share());
     Client early(server.port());
     early.send(post("/v1/completions", R"({"prompt": "a cat"})"));
-    while (server.app().under_way() == 0) std::this_thread::yield();
+    while (server.app().under_way() == 0 || !server.loads()) std::this_thread::yield();
     server.app().drain();
     EXPECT_THAT(early.read_until("stopping"), HasSubstr("HTTP/1.1 503"));
     server.stop();
