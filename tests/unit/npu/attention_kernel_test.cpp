@@ -8,7 +8,7 @@
 namespace tandem::npu {
 namespace {
 
-struct Case {
+struct KernelCase {
     int queries = 16;  // rows
     int keys = 32;     // of a tile
     int head_dim = 64;
@@ -41,8 +41,8 @@ Quantized random_rows(std::mt19937& random, int rows, int cols, int block, float
     return made;
 }
 
-struct Problem {
-    Case shape;
+struct KernelProblem {
+    KernelCase shape;
     Quantized q, k, v;
     float scale;
 
@@ -58,7 +58,7 @@ struct Problem {
     }
 };
 
-Problem random_problem(const Case& shape, unsigned seed) {
+KernelProblem random_problem(const KernelCase& shape, unsigned seed) {
     std::mt19937 random(seed);
     return {.shape = shape,
             .q = random_rows(random, shape.queries, shape.head_dim, shape.head_dim, 1),
@@ -85,8 +85,8 @@ KeyTile key_tile(const Quantized& rows, int first, int count, int keys) {
     return tile;
 }
 
-TileBuffer<float> run(const Problem& problem, Counts* counts = nullptr) {
-    const Case& shape = problem.shape;
+TileBuffer<float> run(const KernelProblem& problem, Counts* counts = nullptr) {
+    const KernelCase& shape = problem.shape;
     TileBuffer<int8_t> q(problem.q.values.size());
     for (int row = 0; row < shape.queries; ++row) {
         for (int i = 0; i < shape.head_dim; ++i) {
@@ -133,7 +133,7 @@ struct Exact {
 };
 class Reference {
   public:
-    Reference(const Problem& problem, int row)
+    Reference(const KernelProblem& problem, int row)
         : problem_(problem), tile_weights_(problem.shape.context / problem.shape.keys + 1) {
         seen_.reserve(problem.shape.context);
         weights_.reserve(problem.shape.context);
@@ -182,7 +182,7 @@ class Reference {
         return scales;
     }
 
-    const Problem& problem_;
+    const KernelProblem& problem_;
     std::vector<int> seen_;
     std::vector<double> weights_;       // of the keys that are seen
     std::vector<double> tile_weights_;  // the largest of each tile
@@ -190,8 +190,8 @@ class Reference {
     double error_ = 0;
 };
 
-void expect_exact_attention(const Case& shape) {
-    const Problem problem = random_problem(shape, 11);
+void expect_exact_attention(const KernelCase& shape) {
+    const KernelProblem problem = random_problem(shape, 11);
     const TileBuffer<float> out = run(problem);
     double squares = 0;
     double errors = 0;
@@ -243,7 +243,7 @@ TEST(AttentionI8, Softcap) {
 }
 
 TEST(AttentionI8, AQueryThatSeesNoKeyGetsZeros) {
-    Problem problem = random_problem({.context = 16}, 3);
+    KernelProblem problem = random_problem({.context = 16}, 3);
     problem.shape.first_query = -16;  // all keys are later
     const TileBuffer<float> out = run(problem);
     EXPECT_TRUE(std::ranges::all_of(out, [](float value) { return value == 0.0F; }));
