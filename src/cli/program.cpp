@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -94,6 +95,12 @@ int run_program(int argc, const char* const* argv) {
         return parse_and_execute(argc, argv);
     } catch (const std::bad_alloc&) {
         print_error("out of memory: take a smaller model, a shorter --context, or a machine with more memory");
+    } catch (const std::system_error& error) {
+        const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;  // from std::thread
+        print_error(fmt::format(
+            "{}: {}",
+            no_thread ? "cannot start a thread, memory or processes are limited too much" : "unexpected error",
+            error.what()));
     } catch (const std::exception& error) {
         print_error(fmt::format("unexpected error: {}", error.what()));
     }

@@ -13,7 +13,7 @@ void add(const op::Add& /*op*/, const Args& args) {
     for (int64_t i = 0; i < args.out.rows * args.out.cols; ++i) y[i] = a[i] + b[i];
 }
 
-const Registration<op::Add> kReference{add};
+const Registration<op::Add> kAddReference{add};
 
 }  // namespace
 

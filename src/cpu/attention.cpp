@@ -77,7 +77,7 @@ void attention(const op::Attention& op, const Args& args) {
     }
 }
 
-const Registration<op::Attention> kReference{attention};
+const Registration<op::Attention> kAttentionReference{attention};
 
 }  // namespace
 

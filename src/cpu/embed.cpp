@@ -19,7 +19,7 @@ void embed(const op::Embed& op, const Args& args) {
     }
 }
 
-const Registration<op::Embed> kReference{embed};
+const Registration<op::Embed> kEmbedReference{embed};
 
 }  // namespace
 

@@ -41,7 +41,7 @@ void glu(const op::Glu& op, const Args& args) {
     for (int64_t i = 0; i < args.out.rows * args.out.cols; ++i) y[i] = activate(op.activation, gate[i]) * up[i];
 }
 
-const Registration<op::Glu> kReference{glu};
+const Registration<op::Glu> kGluReference{glu};
 
 }  // namespace
 

@@ -87,7 +87,7 @@ void register_kernel(Kernel kernel);
 // The fast kernel if there is one for this op and these inputs and it is not forbidden, else the reference, else null.
 const Kernel* find_kernel(const graph::Op& op, graph::InputTypes inputs, bool reference_only);
 
-// A static object in the kernel's own file: const Registration<op::RmsNorm> kReference{rms_norm};
+// A static object in the kernel's own file: const Registration<op::RmsNorm> kRmsNormReference{rms_norm};
 template <typename T>
 struct Registration {
     // The reference takes inputs of any type that the op's shape rule allows.

@@ -30,7 +30,7 @@ void kv_write(const op::KvWrite& op, const Args& args) {
     }
 }
 
-const Registration<op::KvWrite> kReference{kv_write};
+const Registration<op::KvWrite> kKvWriteReference{kv_write};
 
 }  // namespace
 

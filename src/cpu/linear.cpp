@@ -29,7 +29,7 @@ void linear(const op::Linear& /*op*/, const Args& args) {
     }
 }
 
-const Registration<op::Linear> kReference{linear};
+const Registration<op::Linear> kLinearReference{linear};
 
 }  // namespace
 

@@ -22,7 +22,7 @@ void rms_norm(const op::RmsNorm& op, const Args& args) {
     }
 }
 
-const Registration<op::RmsNorm> kReference{rms_norm};
+const Registration<op::RmsNorm> kRmsNormReference{rms_norm};
 
 }  // namespace
 

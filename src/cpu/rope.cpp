@@ -35,7 +35,7 @@ void rope(const op::Rope& op, const Args& args) {
     }
 }
 
-const Registration<op::Rope> kReference{rope};
+const Registration<op::Rope> kRopeReference{rope};
 
 }  // namespace
 

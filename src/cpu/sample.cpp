@@ -112,7 +112,7 @@ void sample(const op::Sample& /*op*/, const Args& args) {
     }
 }
 
-const Registration<op::Sample> kReference{sample};
+const Registration<op::Sample> kSampleReference{sample};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ void select_rows(const op::SelectRows& /*op*/, const Args& args) {
     }
 }
 
-const Registration<op::SelectRows> kReference{select_rows};
+const Registration<op::SelectRows> kSelectRowsReference{select_rows};
 
 }  // namespace
 

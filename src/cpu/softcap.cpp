@@ -14,7 +14,7 @@ void softcap(const op::Softcap& op, const Args& args) {
     for (int64_t i = 0; i < args.out.rows * args.out.cols; ++i) y[i] = op.cap * std::tanh(x[i] / op.cap);
 }
 
-const Registration<op::Softcap> kReference{softcap};
+const Registration<op::Softcap> kSoftcapReference{softcap};
 
 }  // namespace
 

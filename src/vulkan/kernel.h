@@ -44,7 +44,7 @@ struct KernelEntry {
 void register_kernel(KernelEntry entry);
 const KernelEntry* find_entry(const graph::Op& op);  // null when the op has no kernel here
 
-// A static object in the kernel's own file: const Registration<op::RmsNorm> kKernel{record};
+// A static object in the kernel's own file: const Registration<op::RmsNorm> kRmsNormKernel{record};
 template <typename T>
 struct Registration {
     explicit Registration(Status (*record)(Recorder&, const T&, const Args&)) {

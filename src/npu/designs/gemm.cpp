@@ -250,7 +250,7 @@ Result<Design> gemm_i8(const GemmLayout& layout) {
     add_w(layout, design);
     add_y(layout, design);
     design.kernels = kernels_of(layout);
-    design.workers.reserve(static_cast<size_t>(layout.rows * layout.columns));
+    design.workers.reserve(static_cast<size_t>(layout.rows) * static_cast<size_t>(layout.columns));
     for (int c = 0; c < layout.columns; ++c) {
         for (int r = 0; r < layout.rows; ++r) design.workers.push_back(worker_of(layout, c, r));
     }

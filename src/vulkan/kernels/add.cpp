@@ -5,20 +5,21 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct AddParams {
     VkDeviceAddress a, b, y;
     uint32_t count;
 };
 
 Status record(Recorder& rec, const op::Add& /*op*/, const Args& args) {
-    return rec.dispatch({.pipeline = {.kernel = "add"},
-                         .push = Params{args.in[0].address, args.in[1].address, args.out.address, args.out.elements()},
-                         .reads = {args.in[0].access(), args.in[1].access()},
-                         .writes = {args.out.access()},
-                         .groups = {divide_up(args.out.elements(), 256), 1, 1}});
+    return rec.dispatch(
+        {.pipeline = {.kernel = "add"},
+         .push = AddParams{args.in[0].address, args.in[1].address, args.out.address, args.out.elements()},
+         .reads = {args.in[0].access(), args.in[1].access()},
+         .writes = {args.out.access()},
+         .groups = {divide_up(args.out.elements(), 256), 1, 1}});
 }
 
-const Registration<op::Add> kKernel{record};
+const Registration<op::Add> kAddKernel{record};
 
 }  // namespace
 

@@ -5,7 +5,7 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct AttentionParams {
     VkDeviceAddress q, step, positions, sequence_of_row, cache_k, cache_v, y;
     CacheShapeParams shape;
     uint32_t heads, window;
@@ -21,15 +21,16 @@ Status record(Recorder& rec, const op::Attention& op, const Args& args) {
     const DeviceCache::Layer& layer = args.cache->layer(op.cache);
     return rec.dispatch(
         {.pipeline = {.kernel = "attention", .constants = {cache_type(*args.cache)}},
-         .push = Params{args.in[0].address, args.step.header, args.step.positions, args.step.sequence_of_row,
-                        layer.keys.address, layer.values.address, args.out.address, cache_shape(args, op.cache),
-                        static_cast<uint32_t>(op.heads), static_cast<uint32_t>(op.window), op.scale, op.softcap},
+         .push =
+             AttentionParams{args.in[0].address, args.step.header, args.step.positions, args.step.sequence_of_row,
+                             layer.keys.address, layer.values.address, args.out.address, cache_shape(args, op.cache),
+                             static_cast<uint32_t>(op.heads), static_cast<uint32_t>(op.window), op.scale, op.softcap},
          .reads = {args.in[0].access(), whole(layer.keys), whole(layer.values)},
          .writes = {args.out.access()},
          .groups = {static_cast<uint32_t>(op.heads), args.out.rows, 1}});
 }
 
-const Registration<op::Attention> kKernel{record};
+const Registration<op::Attention> kAttentionKernel{record};
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct GemvParams {
     PlaneAddresses weight;
     VkDeviceAddress x, bias, y;
     uint32_t outputs;
@@ -54,7 +54,7 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
                       .constants = {tuning.lanes, per_row, tuning.rows, unroll_for(blocks, per_row, tuning.unroll),
                                     blocks, staged ? 1U : 0U, capabilities.subgroup, call.glu ? 1U : 0U,
                                     call.glu ? static_cast<uint32_t>(*call.glu) : 0U, tiled ? 1U : 0U}},
-         .push = Params{call.weight.planes, call.x.begin, call.bias, call.y.begin, call.outputs},
+         .push = GemvParams{call.weight.planes, call.x.begin, call.bias, call.y.begin, call.outputs},
          .reads = {call.x},
          .writes = {call.y},
          .chains = true,

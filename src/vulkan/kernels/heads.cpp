@@ -6,7 +6,7 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct HeadsParams {
     VkDeviceAddress qkv, v, q_norm, k_norm, turns, step, positions, sequence_of_row, blocks, cache_k, cache_v, q;
     uint32_t stride, rows;
     float eps, magnitude;
@@ -34,9 +34,10 @@ Status record_heads(Recorder& recorder, const Capabilities& capabilities, const 
         {.pipeline = {.kernel = "heads",
                       .constants = {cache_type(call.cache), lanes, call.heads, shape.kv_heads, shape.head_dim,
                                     shape.block_tokens, call.splits, pairs, interleaved ? 1U : 0U, call.v_splits}},
-         .push = Params{call.qkv, call.v, call.q_norm, call.k_norm, call.turns, call.step.header, call.step.positions,
-                        call.step.sequence_of_row, shape.blocks, layer.keys.address, layer.values.address, call.q,
-                        shape.stride, call.rows, call.eps, call.rope == nullptr ? 1.0F : call.rope->magnitude},
+         .push =
+             HeadsParams{call.qkv, call.v, call.q_norm, call.k_norm, call.turns, call.step.header, call.step.positions,
+                         call.step.sequence_of_row, shape.blocks, layer.keys.address, layer.values.address, call.q,
+                         shape.stride, call.rows, call.eps, call.rope == nullptr ? 1.0F : call.rope->magnitude},
          .reads = {{call.qkv, call.splits * together * row_bytes * sizeof(float)},
                    {call.v, call.v_splits * shape.kv_heads * row_bytes * sizeof(float)}},
          .writes = {{call.q, call.heads * row_bytes * sizeof(uint16_t)}, whole(layer.keys), whole(layer.values)},

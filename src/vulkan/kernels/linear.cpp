@@ -5,7 +5,7 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct LinearParams {
     PlaneAddresses weight;
     VkDeviceAddress x, bias, y;
     uint32_t inputs, outputs, rows;
@@ -24,14 +24,14 @@ Status record(Recorder& rec, const op::Linear& /*op*/, const Args& args) {
     const uint32_t rows = x.rows == 1 ? 1 : kRows;
     return rec.dispatch({.pipeline = {.kernel = weight_kernel("linear", weight.dtype),
                                       .constants = {kLanes, kOutputs, rows, weight.weight.tiled ? 1U : 0U}},
-                         .push = Params{weight.weight.planes, x.address, has_bias ? args.in[2].address : 0,
-                                        args.out.address, weight.cols, weight.rows, x.rows},
+                         .push = LinearParams{weight.weight.planes, x.address, has_bias ? args.in[2].address : 0,
+                                              args.out.address, weight.cols, weight.rows, x.rows},
                          .reads = std::move(reads),
                          .writes = {args.out.access()},
                          .groups = {divide_up(weight.rows, kOutputs), divide_up(x.rows, rows), 1}});
 }
 
-const Registration<op::Linear> kKernel{record};
+const Registration<op::Linear> kLinearKernel{record};
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct NormActParams {
     VkDeviceAddress x, delta, post_weight, sum, weight, y;
     uint32_t rows, cols;
     float post_eps, eps;
@@ -35,16 +35,16 @@ Lanes lanes_for(uint32_t quads, const Capabilities& capabilities) {
 Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const NormActCall& call) {
     CHECK(call.cols % 32 == 0);
     const Lanes lanes = lanes_for(call.cols / 4, capabilities);
-    Params params{.x = call.x.begin,
-                  .delta = 0,
-                  .post_weight = 0,
-                  .sum = 0,
-                  .weight = call.norm ? call.norm->weight : 0,
-                  .y = call.y.begin,
-                  .rows = call.rows,
-                  .cols = call.cols,
-                  .post_eps = 0,
-                  .eps = call.norm ? call.norm->eps : 0};
+    NormActParams params{.x = call.x.begin,
+                         .delta = 0,
+                         .post_weight = 0,
+                         .sum = 0,
+                         .weight = call.norm ? call.norm->weight : 0,
+                         .y = call.y.begin,
+                         .rows = call.rows,
+                         .cols = call.cols,
+                         .post_eps = 0,
+                         .eps = call.norm ? call.norm->eps : 0};
     std::vector<Access> reads = {call.x};
     std::vector<Access> writes;
     if (call.delta) {

@@ -18,7 +18,7 @@ std::vector<uint64_t> turns_of(const std::vector<float>& inv_freq) {
 
 namespace {
 
-struct Params {
+struct RopeParams {
     VkDeviceAddress x, positions, turns, y;
     uint32_t cols, head_dim, pairs, interleaved;
     float magnitude;
@@ -33,14 +33,14 @@ Status record(Recorder& rec, const op::Rope& op, const Args& args) {
     const uint32_t items = args.out.cols / head_dim * (head_dim - pairs);
     return rec.dispatch(
         {.pipeline = {.kernel = "rope"},
-         .push = Params{args.in[0].address, args.in[1].address, turns, args.out.address, args.out.cols, head_dim, pairs,
-                        op.layout == op::RopeLayout::interleaved ? 1U : 0U, op.magnitude},
+         .push = RopeParams{args.in[0].address, args.in[1].address, turns, args.out.address, args.out.cols, head_dim,
+                            pairs, op.layout == op::RopeLayout::interleaved ? 1U : 0U, op.magnitude},
          .reads = {args.in[0].access(), args.in[1].access()},
          .writes = {args.out.access()},
          .groups = {divide_up(items, 64), args.out.rows, 1}});
 }
 
-const Registration<op::Rope> kKernel{record};
+const Registration<op::Rope> kRopeKernel{record};
 
 }  // namespace
 

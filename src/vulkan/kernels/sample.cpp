@@ -7,7 +7,7 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
+struct SampleParams {
     VkDeviceAddress logits, samplings, adjustments, tokens;
     uint32_t vocab;
 };
@@ -17,14 +17,14 @@ struct Params {
 Status record(Recorder& rec, const op::Sample& /*op*/, const Args& args) {
     const uint32_t lanes = std::min(args.capabilities.max_workgroup, 1024U);
     return rec.dispatch({.pipeline = {.kernel = "sample", .constants = {lanes}},
-                         .push = Params{args.in[0].address, args.step.sampling, args.step.adjustments, args.out.address,
-                                        args.in[0].cols},
+                         .push = SampleParams{args.in[0].address, args.step.sampling, args.step.adjustments,
+                                              args.out.address, args.in[0].cols},
                          .reads = {args.in[0].access()},
                          .writes = {args.in[0].access(), args.out.access()},
                          .groups = {args.out.elements(), 1, 1}});
 }
 
-const Registration<op::Sample> kKernel{record};
+const Registration<op::Sample> kSampleKernel{record};
 
 }  // namespace
 
