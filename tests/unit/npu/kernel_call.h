@@ -59,7 +59,8 @@ Counts call(std::string_view name, Args&&... args) {
 
 // Where element (row, col) of a matrix with `cols` columns lies in T(r,c).
 inline size_t tiled(int r, int c, int cols, int row, int col) {
-    return static_cast<size_t>(((row / r) * (cols / c) + col / c) * r * c + row % r * c + col % c);
+    const int at = ((row / r) * (cols / c) + col / c) * r * c + row % r * c + col % c;
+    return static_cast<size_t>(at);
 }
 
 inline TileBuffer<float> random_floats(std::mt19937& random, size_t count, float spread = 1.0F) {
