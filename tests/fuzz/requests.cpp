@@ -59,8 +59,8 @@ std::vector<AnswerPart> read_answer(const AnswerReaderOptions& options, std::str
 }
 
 void check_answer(std::string_view text) {
-    static const std::vector<AnswerReaderOptions> kReaders = readers();
-    for (const AnswerReaderOptions& options : kReaders) {
+    static const std::vector<AnswerReaderOptions> known = readers();
+    for (const AnswerReaderOptions& options : known) {
         const std::vector<AnswerPart> whole = read_answer(options, text, false);
         const std::vector<AnswerPart> pieces = read_answer(options, text, true);
         CHECK(read_answer(options, text, true, true).size() == read_answer(options, text, false, true).size());

@@ -13,7 +13,7 @@ struct Table {
     alignas(vector_decl_align) T elements[2 * N];
 
     template <typename F>
-    explicit Table(F&& f) {
+    explicit Table(const F& f) {
         for (unsigned i = 0; i < N; ++i) {
             const unsigned at = i / kRun * 2 * kRun + i % kRun;
             elements[at] = elements[at + kRun] = static_cast<T>(f(i));

@@ -19,6 +19,7 @@ struct Breach {
     const char* message;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const Breach& breach, std::ostream* out) {
     *out << breach.name;
 }

@@ -102,6 +102,7 @@ std::span<std::byte> bytes_of(std::vector<int32_t>& values) {
 Result<Activity> emulate(const Design& design, std::vector<std::vector<int32_t>*> arguments) {
     Emulator emulator = TRY(Emulator::make(design, test_kernel));
     std::vector<std::span<std::byte>> spans;
+    spans.reserve(arguments.size());
     for (std::vector<int32_t>* argument : arguments) spans.push_back(bytes_of(*argument));
     return emulator.run(spans);
 }

@@ -24,6 +24,8 @@ Result<Activity> run_on_zeros(const Design& design) {
     Emulator emulator = TRY(Emulator::make(design));
     std::vector<std::vector<std::byte>> memory;
     std::vector<std::span<std::byte>> arguments;
+    memory.reserve(design.sequence.arguments.size());
+    arguments.reserve(design.sequence.arguments.size());
     for (const HostArgument& argument : design.sequence.arguments)
         memory.emplace_back(static_cast<size_t>(argument.type.size_bytes()));
     for (std::vector<std::byte>& bytes : memory) arguments.emplace_back(bytes);

@@ -31,6 +31,7 @@ aie::vector<T, N> counting(int first = 0) {
 template <typename T, unsigned N>
 std::vector<int> list(const aie::vector<T, N>& v) {
     std::vector<int> elements(N);
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 is a number here
     for (unsigned i = 0; i < N; ++i) elements[i] = static_cast<int>(v[i]);
     return elements;
 }
@@ -150,8 +151,8 @@ void expect_block_product() {
     std::mt19937 random(1);
     aie::vector<A, R * S> a;
     aie::vector<B, S * T> b;
-    for (unsigned i = 0; i < R * S; ++i) a[i] = static_cast<A>(static_cast<int8_t>(random()));
-    for (unsigned i = 0; i < S * T; ++i) b[i] = static_cast<B>(static_cast<int8_t>(random()));
+    for (unsigned i = 0; i < R * S; ++i) a[i] = static_cast<A>(static_cast<int>(random() % 256) - 128);
+    for (unsigned i = 0; i < S * T; ++i) b[i] = static_cast<B>(static_cast<int>(random() % 256) - 128);
     aie::mmul<R, S, T, A, B> block;
     block.mul(a, b);
     block.mac(a, b);

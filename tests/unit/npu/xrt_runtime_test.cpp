@@ -54,16 +54,16 @@ class NpuXrt : public testing::Test {
 
     // The library reads its settings when it is first used.
     static void SetUpTestSuite() {
-        directory_ = fs::path(testing::TempDir()) / fmt::format("tandem_xrt_{}", getpid());
-        fs::create_directories(directory_);
-        fs::create_directory_symlink(TANDEM_XRT_LIBRARIES, directory_ / "lib");
+        directory = fs::path(testing::TempDir()) / fmt::format("tandem_xrt_{}", getpid());
+        fs::create_directories(directory);
+        fs::create_directory_symlink(TANDEM_XRT_LIBRARIES, directory / "lib");
         setenv("XCL_EMULATION_MODE", "noop", 1);
-        setenv("XILINX_XRT", directory_.c_str(), 1);
+        setenv("XILINX_XRT", directory.c_str(), 1);
     }
-    static void TearDownTestSuite() { fs::remove_all(directory_); }
+    static void TearDownTestSuite() { fs::remove_all(directory); }
 
     void SetUp() override {
-        if (!fs::exists(directory_ / "lib" / "libxrt_noop.so.2")) GTEST_SKIP() << "this XRT has no noop shim";
+        if (!fs::exists(directory / "lib" / "libxrt_noop.so.2")) GTEST_SKIP() << "this XRT has no noop shim";
         runtime_ = open([this](const Design& design) -> Result<BuiltDesign> { return files_of(design.name); });
         ASSERT_NE(runtime_, nullptr);
     }
@@ -77,7 +77,7 @@ class NpuXrt : public testing::Test {
 
     // As the toolchain would leave them in its cache.
     BuiltDesign files_of(const std::string& name) const {
-        BuiltDesign files{.xclbin = directory_ / (name + ".xclbin"), .instructions = directory_ / (name + ".bin")};
+        BuiltDesign files{.xclbin = directory / (name + ".xclbin"), .instructions = directory / (name + ".bin")};
         write_file(files.xclbin, write_xclbin(describe_kernel({.buffers = name == "three" ? 3 : 2})));
         write_file(files.instructions, std::vector<std::byte>(256));
         return files;
@@ -92,7 +92,7 @@ class NpuXrt : public testing::Test {
         return *buffer;
     }
 
-    static inline fs::path directory_;
+    static inline fs::path directory;
     std::unique_ptr<Runtime> runtime_;
 };
 
@@ -183,7 +183,7 @@ TEST_F(NpuXrt, SaysWhatIsWrongWithTheFilesOfADesign) {
     files = files_of("broken");
     write_file(files.xclbin, std::vector<std::byte>(1000));
     EXPECT_THAT(load(files), HasSubstr("not an xclbin file"));
-    files.xclbin = directory_ / "nowhere.xclbin";
+    files.xclbin = directory / "nowhere.xclbin";
     EXPECT_THAT(load(files), HasSubstr("nowhere.xclbin"));
     Xclbin without_metadata = describe_kernel({.buffers = 2});
     without_metadata.sections.erase(without_metadata.sections.begin());

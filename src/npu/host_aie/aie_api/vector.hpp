@@ -109,6 +109,7 @@ class vector {
     template <typename U>
     vector<U, N> convert() const {
         vector<U, N> converted;
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 is a number here
         for (unsigned i = 0; i < N; ++i) converted[i] = static_cast<U>(elements_[i]);
         return converted;
     }
