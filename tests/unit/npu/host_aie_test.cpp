@@ -151,8 +151,8 @@ void expect_block_product() {
     std::mt19937 random(1);
     aie::vector<A, R * S> a;
     aie::vector<B, S * T> b;
-    for (unsigned i = 0; i < R * S; ++i) a[i] = static_cast<A>(static_cast<int>(random() % 256) - 128);
-    for (unsigned i = 0; i < S * T; ++i) b[i] = static_cast<B>(static_cast<int>(random() % 256) - 128);
+    for (unsigned i = 0; i < R * S; ++i) a[i] = static_cast<A>(static_cast<int16_t>(random() % 256 - 128));
+    for (unsigned i = 0; i < S * T; ++i) b[i] = static_cast<B>(static_cast<int16_t>(random() % 256 - 128));
     aie::mmul<R, S, T, A, B> block;
     block.mul(a, b);
     block.mac(a, b);
