@@ -251,7 +251,7 @@ class Users {
     std::mt19937 random_;
     std::unique_ptr<Scorer> scorer_;
     std::deque<std::vector<TokenId>> history_;  // that conversations go on from
-    std::deque<RequestId> ids_;  // of the last requests
+    std::deque<RequestId> ids_;                 // of the last requests
     RequestId last_id_ = 0;
     int next_ = 0;
     std::string problem_;
