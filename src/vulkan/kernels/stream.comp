@@ -82,15 +82,19 @@ uint weight_row(uint first_result, uint tile, uint g) {
     return min(first_result + tile % RESULT_TILES * 16u + g, results - 1u) + tile / RESULT_TILES * results;
 }
 
-// Of outputs g and g + 8 of each tile: the place of the lane's first block, and its number in the matrix.
+// Of outputs g and g + 8 of each tile: the place of the lane's first block, in tiles of the first lane's, which is the same
+// for the whole warp, and the block's number in the matrix.
 uint place_at[COL_TILES][2];
 uint block_at[COL_TILES][2];
 
+RawBlock load_block(uint c, uint h, uint window) {
+    const uint place = place_at[c][h] + (TILED ? 64u * window + LANE : 4u * window);
+    return load_raw(p.weight, place, block_at[c][h] + 4u * window);
+}
+
 void load_window(uint window, out RawBlock raw[COL_TILES][2]) {
     [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            raw[c][h] = load_raw(p.weight, place_at[c][h] + (TILED ? 64u : 4u) * window, block_at[c][h] + 4u * window);
-        }
+        [[unroll]] for (uint h = 0u; h < 2u; ++h) raw[c][h] = load_block(c, h, window);
     }
 }
 
@@ -123,10 +127,11 @@ void put(uint split, uint row, uint result, float scale, float value, float up) 
     }
 }
 
-uint64_t x_at[ROW_TILES];  // of the tiles, those beyond the last being the last again
+uint64_t x_at;    // of the first tile
+uint more_tiles;  // after that; beyond the last is the last again
 
 uvec4 load_x(uint r, uint window, uint s) {
-    const uint64_t at = x_at[r] + window * (8u * STEP_BYTES);
+    const uint64_t at = x_at + (min(r, more_tiles) * (p.inputs / 128u) + window) * (8u * STEP_BYTES);
     if (ROWS == 16u) return Uint4s(at).at[s * LANES];
     return uvec4(Uint2s(at).at[s * LANES], 0u, 0u);
 }
@@ -153,7 +158,7 @@ void multiply_window(uint window, bool beyond, uint end_window, inout uvec4 halv
         uvec4 values[2][4];
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
             decode_f16(raw[c][h], 4u * window + t, values[h]);
-            raw[c][h] = load_raw(p.weight, place_at[c][h] + (TILED ? 64u : 4u) * next, block_at[c][h] + 4u * next);
+            raw[c][h] = load_block(c, h, next);
         }
         UNROLL for (uint s = 0u; s < 8u; ++s) {
             const uvec4 of_step = beyond ? uvec4(0u) : halves[s];
@@ -180,23 +185,22 @@ void main() {
 
     [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            const uint row = weight_row(first_result, c, g + 8u * h);
-            place_at[c][h] = place_of(row, t, p.inputs / 32u);
-            block_at[c][h] = row * (p.inputs / 32u) + t;
+            const uint row = weight_row(first_result, c, g + 8u * h), blocks = p.inputs / 32u;
+            place_at[c][h] = TILED ? place_of(weight_row(first_result, c, 0u) / 16u * 16u, 0u, blocks) + 32u * h
+                                   : place_of(row, t, blocks);
+            block_at[c][h] = row * blocks + t;
         }
     }
-    [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) {
-        const uint tile = min(first_tile + r, (p.rows + ROWS - 1u) / ROWS - 1u);
-        x_at[r] = p.x + uint64_t(tile * (p.inputs / 128u)) * (8u * STEP_BYTES) + lane * ROWS;
-    }
-    pair_base = p.pair_base | uint(x_at[0] >> 63);  // no address is so large, which only we know
+    const uint last_tile = (p.rows + ROWS - 1u) / ROWS - 1u, x_tile = min(first_tile, last_tile);
+    more_tiles = last_tile - x_tile;
+    x_at = p.x + uint64_t(x_tile * (p.inputs / 128u)) * (8u * STEP_BYTES) + lane * ROWS;
+    pair_base = p.pair_base | uint(x_at >> 63);  // no address is so large, which only we know
     SumMatrix sums[COL_TILES][ROW_TILES];
     UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) CLEAR(sums[c][r]);
     }
     RawBlock raw[COL_TILES][2];
     load_window(min(first_window + depth, end_window - 1u), raw);
-    if (Y_TILES) find_growth();
     if (CHAINED) await_chain(p.chain);
     uvec4 halves[8];
     if (X_AHEAD) {
@@ -211,29 +215,34 @@ void main() {
             multiply_window(window, beyond, end_window, halves, raw, sums);
             continue;
         }
-        uvec4 values[COL_TILES][2][4];
-        [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
-            [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-                decode_f16(raw[c][h], 4u * window + t, values[c][h]);
-            }
-        }
-        load_window(min(window + DEPTH_WARPS, end_window - 1u), raw);  // under way while this one is multiplied
-        UNROLL for (uint s = 0u; s < 8u; ++s) {
-            ActivationMatrix x[ROW_TILES];
-            UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-                const uvec4 of_step = beyond ? uvec4(0u) : load_x(r, window, s);
-                PUT_X(x[r], of_step)
-            }
-            UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
-                WeightMatrix weights;
-                [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-                    PUT_PAIR(weights, 2u * i, values[c][i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
+        // The sides of the blocks one after another: half the registers, and decoding beside multiplying.
+        [[unroll]] for (uint side = 0u; side < 2u; ++side) {
+            uvec4 values[COL_TILES][2][2];
+            [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
+                [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+                    decode_half(raw[c][h], 4u * window + t, side, values[c][h]);
                 }
-                UNROLL for (uint r = 0u; r < ROW_TILES; ++r) MULTIPLY_ADD(sums[c][r], weights, x[r]);
+            }
+            // under way while the rest of this one is multiplied
+            if (side == 1u) load_window(min(window + DEPTH_WARPS, end_window - 1u), raw);
+            UNROLL for (uint s = 0u; s < 4u; ++s) {
+                ActivationMatrix x[ROW_TILES];
+                UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
+                    const uvec4 of_step = beyond ? uvec4(0u) : load_x(r, window, 4u * side + s);
+                    PUT_X(x[r], of_step)
+                }
+                UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
+                    WeightMatrix weights;
+                    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+                        PUT_PAIR(weights, 2u * i, values[c][i / 2u][s / 2u][s % 2u * 2u + i % 2u]);
+                    }
+                    UNROLL for (uint r = 0u; r < ROW_TILES; ++r) MULTIPLY_ADD(sums[c][r], weights, x[r]);
+                }
             }
         }
     }
 
+    if (Y_TILES) find_growth();  // not before: the loop above needs every register
     float scales[ROW_TILES][ROWS_OF_LANE];
     [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) {
         [[unroll]] for (uint i = 0u; i < ROWS_OF_LANE; ++i) {

@@ -59,6 +59,7 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
     const Grid grid = grid_of(t, call);
     const uint32_t splits = stream_splits(tuning, call);
     const uint64_t results = call.glu ? call.outputs / 2 : call.outputs;
+    CHECK(!call.weight.tiled || results % kMatrixOutputs == 0);
     const uint64_t x_bytes = activation_bytes(ActivationFormat::tiles, call.rows, call.inputs);
     CHECK(!call.y_tiles || (call.glu && call.bias == 0 && call.weight.bounds != 0 && results % kMatrixInputs == 0));
     const uint64_t y_bytes = call.y_tiles ? activation_bytes(ActivationFormat::tiles, call.rows, results)

@@ -1,5 +1,5 @@
-// Blocks of 32 weights as f16, in the order in which matrix kernels lay them into shared memory: each four elements as
-// 0, 2, 1, 3. That is how pairs of bytes and nibbles come apart by masks, two values to a word; a product does not care
+// Blocks of 32 weights as f16, and halves of them (`side`: elements 0..15 or 16..31), in the order in which matrix kernels
+// lay them into shared memory: each four elements as 0, 2, 1, 3. That is how pairs of bytes and nibbles come apart by masks, two values to a word; a product does not care
 // about the order of its inputs as long as the activations have the same (see in_pair_order). To come after weights.glsl.
 
 // Eight f16, in order before, in the order of pairs after.
@@ -38,26 +38,25 @@ uint high_nibbles(uint q, f16vec2 scale) {
     return packFloat2x16(fma(n, f16vec2(0.0625hf), f16vec2(-72.0hf)) * scale);
 }
 
-void decode_f16(RawBlock raw, uint block, out uvec4 values[4]) {
+void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
     const f16vec2 scale = unpackFloat2x16(raw.scales).xx;
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
             const uint q = raw.quants[0][2u * i + j];
-            values[i][2u * j] = low_nibbles(q, scale);
-            values[i][2u * j + 1u] = low_nibbles(q >> 8, scale);
-            values[2u + i][2u * j] = high_nibbles(q, scale);
-            values[2u + i][2u * j + 1u] = high_nibbles(q >> 8, scale);
+            values[i][2u * j] = side == 0u ? low_nibbles(q, scale) : high_nibbles(q, scale);
+            values[i][2u * j + 1u] = side == 0u ? low_nibbles(q >> 8, scale) : high_nibbles(q >> 8, scale);
         }
     }
 }
 #elif PLAIN
-void decode_f16(RawBlock raw, uint block, out uvec4 values[4]) {
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+        const uvec4 quants = raw.quants[2u * side + i];
 #if WEIGHT == F16
-        values[i] = in_pair_order(raw.quants[i]);
+        values[i] = in_pair_order(quants);
 #else
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
-            const uint low = raw.quants[i][2u * j], high = raw.quants[i][2u * j + 1u];
+            const uint low = quants[2u * j], high = quants[2u * j + 1u];
             values[i][2u * j] = packFloat2x16(f16vec2(uintBitsToFloat(uvec2(low << 16, high << 16))));
             values[i][2u * j + 1u] = packFloat2x16(f16vec2(uintBitsToFloat(uvec2(low, high) & 0xffff0000u)));
         }
@@ -79,15 +78,22 @@ uint scaled_pair(uint pair, float scale, float offset) {
     return packFloat2x16(f16vec2(scale * byte_values(pair) + offset));
 }
 
-void decode_f16(RawBlock raw, uint block, out uvec4 values[4]) {
+void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
     const Block b = decode_block(raw, block);
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-        const uint side = i >> 1;
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
-            const uint bytes = b.q[side][2u * (i & 1u) + j];
+            const uint bytes = b.q[side][2u * i + j];
             values[i][2u * j] = scaled_pair(bytes & 0x00ff00ffu, b.scale[side], b.offset[side]);
             values[i][2u * j + 1u] = scaled_pair((bytes >> 8) & 0x00ff00ffu, b.scale[side], b.offset[side]);
         }
     }
 }
 #endif
+
+void decode_f16(RawBlock raw, uint block, out uvec4 values[4]) {
+    [[unroll]] for (uint side = 0u; side < 2u; ++side) {
+        uvec4 half_values[2];
+        decode_half(raw, block, side, half_values);
+        [[unroll]] for (uint i = 0u; i < 2u; ++i) values[2u * side + i] = half_values[i];
+    }
+}
