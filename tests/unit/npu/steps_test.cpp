@@ -78,7 +78,7 @@ void expect_rope(int heads, const op::Rope& rope) {
     std::vector<double> expected(one.x.begin(), one.x.end());
     const bool half = rope.layout == op::RopeLayout::half;
     const size_t pairs = rope.inv_freq.size();
-    for (size_t head = 0; head < static_cast<size_t>(kTokens * heads); ++head) {
+    for (size_t head = 0; head < kTokens * static_cast<size_t>(heads); ++head) {
         for (size_t i = 0; i < pairs; ++i) {
             const size_t from = head * static_cast<size_t>(rope.head_dim);
             const size_t a = from + (half ? i : 2 * i);
