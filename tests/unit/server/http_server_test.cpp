@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,7 +17,7 @@ namespace tandem::server {
 namespace {
 
 using testing::HasSubstr;
-using std::chrono_literals::operator""ms;
+using Milliseconds = std::chrono::milliseconds;
 
 constexpr const char* kEndless = R"({"prompt": "a fox", "max_tokens": 4000, "ignore_eos": true, "stream": true})";
 
@@ -29,12 +28,8 @@ std::string post(const std::string& path, const std::string& body) {
 // One connection.
 class Client {
   public:
-    // `segment_bytes`: of what it takes at once, so that the server's buffers fill soon.
-    explicit Client(int port, int segment_bytes = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-        if (segment_bytes > 0) {
-            ::setsockopt(fd_, IPPROTO_TCP, TCP_MAXSEG, &segment_bytes, sizeof(segment_bytes));
-            ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &segment_bytes, sizeof(segment_bytes));
-        }
+    explicit Client(int port, int buffer_bytes = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        if (buffer_bytes > 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_port = htons(static_cast<uint16_t>(port));
@@ -45,13 +40,13 @@ class Client {
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    void send(const std::string& bytes) {
+    void send(const std::string& bytes) const {
         ASSERT_TRUE(connected_);
         ASSERT_EQ(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL), std::ssize(bytes));
     }
 
     // What comes until `text` is in it, or the end.
-    std::string read_until(std::string_view text) {
+    std::string read_until(std::string_view text) const {
         std::string all;
         char bytes[4096];
         while (all.find(text) == std::string::npos) {
@@ -66,6 +61,17 @@ class Client {
     int fd_;
     bool connected_ = false;
 };
+
+// Of all connections that are accepted from now on: they take over what the socket has that listens.
+void shrink_send_buffers(int bytes) {
+    constexpr int kMostFiles = 256;
+    for (int fd = 0; fd < kMostFiles; ++fd) {
+        int listens = 0;
+        socklen_t size = sizeof(listens);
+        const bool is_socket = ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0;
+        if (is_socket && listens != 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    }
+}
 
 // A server of the embedded model, which writes one answer at a time.
 class Running {
@@ -82,12 +88,15 @@ class Running {
         app_ = std::make_unique<App>(*pool_, std::move(app));
         http.port = 0;
         http.threads = 1;
-        http.drain_time = 0ms;
+        http.drain_time = Milliseconds(0);
         server_ = *HttpServer::open(*app_, std::move(http));
         pool_->start();
         thread_ = std::thread([this] { server_->run(); });
     }
-    ~Running() { stop(); }
+    ~Running() {
+        stop();
+        pool_->close();  // before the app that its engines report to
+    }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
@@ -103,7 +112,7 @@ class Running {
     App& app() { return *app_; }
     ModelPool& pool() { return *pool_; }
     std::string get(const std::string& path) const {
-        Client client(port());
+        const Client client(port());
         client.send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         return client.read_until("no such text");
     }
@@ -120,11 +129,11 @@ TEST(WakeQueue, PostsAllThatAThreadHasGatheredOnce) {
     std::vector<WakeQueue::Task> posted;
     const auto queue = std::make_shared<WakeQueue>([&](WakeQueue::Task task) { posted.push_back(std::move(task)); });
     const auto run_posted = [&] {
-        for (size_t i = 0; i < posted.size(); ++i) {
-            const WakeQueue::Task next = posted[i];  // which may post more
-            next();
+        while (!posted.empty()) {
+            const WakeQueue::Task next = posted.front();
+            posted.erase(posted.begin());
+            next();  // it may post more
         }
-        posted.clear();
     };
     int done = 0;
     const auto task = [&] { ++done; };
@@ -149,7 +158,7 @@ TEST(WakeQueue, PostsAllThatAThreadHasGatheredOnce) {
 
 TEST(HttpServer, StreamsThatWaitShowThatTheyAreAlive) {
     AppOptions options;
-    options.heartbeat = 5ms;
+    options.heartbeat = Milliseconds(5);
     Running server(std::move(options));
     Client first(server.port());
     first.send(post("/v1/completions", kEndless));
@@ -165,11 +174,13 @@ TEST(HttpServer, StreamsThatWaitShowThatTheyAreAlive) {
 
 TEST(HttpServer, WhoDoesNotReadIsCutOffAndDisturbsNobody) {
     HttpOptions options;
-    options.write_time = 50ms;
+    options.write_time = Milliseconds(50);
     Running server({}, std::move(options));
-    Client slow(server.port(), 536);
+    shrink_send_buffers(4096);
+    Client slow(server.port(), 4096);
     slow.send(post("/v1/completions", R"({"prompt": "a fox", "max_tokens": 4000, "ignore_eos": true, "stream": true,
                                           "logprobs": 20})"));
+    slow.read_until("data: ");
     // The engine writes one answer at a time: this one comes when that of the slow reader was given up.
     Client other(server.port());
     other.send(post("/v1/completions", R"({"prompt": "a cat", "max_tokens": 2, "stream": true})"));
@@ -201,7 +212,7 @@ TEST(HttpServer, EndsWithoutWaitingForAModel) {
     server.app().drain();
     EXPECT_THAT(early.read_until("stopping"), HasSubstr("HTTP/1.1 503"));
     server.stop();
-    EXPECT_FALSE(server.pool().loader_ends(0ms)) << "it has ended before the loader";
+    EXPECT_FALSE(server.pool().loader_ends(Milliseconds(0))) << "it has ended before the loader";
     may_load.set_value();
     EXPECT_TRUE(server.pool().loader_ends(std::chrono::minutes(1)));
 }
