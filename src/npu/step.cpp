@@ -8,6 +8,7 @@
 
 #include "format/quant.h"
 #include "graph/ops.h"
+#include "npu/backend.h"
 #include "npu/design.h"
 #include "npu/designs/quantize_row.h"
 

@@ -161,9 +161,6 @@ extern const StepMaker kRopeStep;
 extern const StepMaker kElementwiseStep;  // sums and gated activations
 extern const StepMaker kKvWriteStep;      // the host does it, as keys and values come from the array
 
-// Empty where the NPU can run the node.
-std::string obstacle_of(const graph::Program& program, const graph::Node& node);
-
 // Null where the NPU has none for it.
 const StepMaker* find_step(const graph::Program& program, const graph::Node& node);
 

@@ -1,4 +1,5 @@
 // Steps: nodes of a Program on the emulated array, in the shapes that its designs do not take as they are.
+#include "npu/backend.h"
 #include "npu/step.h"
 
 #include <gtest/gtest.h>
