@@ -194,7 +194,7 @@ class Answers(ServerCase):
         tool = {"type": "function", "function": {"name": "find_fox", "parameters": {
             "type": "object", "properties": {"where": {"type": "string", "minLength": 40}}, "required": ["where"],
             "additionalProperties": False}}}
-        body = {"messages": STORY, "tools": [tool], "tool_choice": "required", "max_tokens": 30}
+        body = {"messages": STORY, "tools": [tool], "tool_choice": "required", "max_tokens": 30, "temperature": 0}
         choice = self.server.post("/v1/chat/completions", body)[1]["choices"][0]
         self.assertEqual(choice["finish_reason"], "length")
         self.assertEqual(choice["message"]["tool_calls"][0]["function"]["name"], "find_fox")
