@@ -1,6 +1,6 @@
 // bench_vulkan_products: which sizes the products of few rows run fastest with on this GPU, on the shapes of Gemma 3
-// 27B: one row by kernels/gemv, more by kernels/stream. Each product waits for the one before it, as in a model, and
-// reads other weights than it.
+// 27B: one row by kernels/gemv, more by kernels/stream. Each product waits for the one before it, in a chain as the
+// steps of a model do, and reads other weights than it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -161,6 +161,11 @@ class Bench {
         const ActivationFormat format = rows == 1 ? ActivationFormat::q8 : ActivationFormat::tiles;
         x_ = TRY(arena.allocate(activation_bytes(format, rows, shape.inputs)));
         y_ = TRY(arena.allocate(uint64_t{kMaxMatmulSplits} * rows * shape.outputs * sizeof(float)));
+        const Buffer bounds = TRY(arena.allocate(2 * sizeof(float)));
+        TRY(queue_->fill(std::span(&bounds, 1), 0x3f800000));
+        for (DeviceWeight& copy : copies_) copy.bounds = bounds.address;
+        chain_ = TRY(arena.allocate(Recorder::chain_bytes(copies_.size())));
+        chain_broken_ = TRY(arena.allocate(sizeof(uint32_t)));
         return queue_->fill(std::span(&x_, 1), 0x2c013401);
     }
 
@@ -188,7 +193,8 @@ class Bench {
                               .x = x_.address,
                               .glu = glu,
                               .max_splits = kMaxMatmulSplits,
-                              .y = y_.address});
+                              .y = y_.address,
+                              .y_tiles = shape.glu && shape.outputs / 2 % kMatrixInputs == 0});
     }
 
     Result<VkCommandBuffer> record(const Shape& shape, uint32_t rows, const Candidate& candidate, uint32_t index) {
@@ -196,6 +202,7 @@ class Bench {
         TRY(Queue::begin(commands));
         times_->reset(commands, 2 * index, 2);
         Recorder recorder(*pipelines_, commands);
+        TRY(recorder.begin_chain(chain_, chain_broken_));
         times_->write(commands, 2 * index);
         for (const DeviceWeight& copy : copies_) TRY(dispatch(recorder, shape, rows, candidate, copy));
         recorder.finish();
@@ -223,7 +230,7 @@ class Bench {
     std::unique_ptr<Timestamps> times_;
     double weight_bytes_ = 0;
     std::vector<DeviceWeight> copies_;
-    Buffer x_, y_;
+    Buffer x_, y_, chain_, chain_broken_;
 };
 
 Status run(const std::string& selector, const std::vector<uint32_t>& rows, const std::vector<std::string>& names,

@@ -202,13 +202,19 @@ Reply<Ask> parse_ollama_generate(const Json& body) {
     return ask;
 }
 
-Reply<Ask> parse_ollama_embed(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
+// What both ways to ask for embeddings have.
+Reply<Ask> begin_ollama_embedding(const Json& body, const Fields& fields) {
     Ask ask;
     ask.kind = AskKind::embedding;
     ask.truncates = true;
     ask.model = TRY(ollama_model_name(body));
     TRY(read_keep_alive(fields, ask));
+    return ask;
+}
+
+Reply<Ask> parse_ollama_embed(const Json& body) {
+    const Fields fields = TRY(Fields::of(body));
+    Ask ask = TRY(begin_ollama_embedding(body, fields));
     std::vector<std::string> texts;
     TRY(fields.read("input", texts));
     TRY(fields.read("truncate", ask.truncates));
@@ -219,11 +225,7 @@ Reply<Ask> parse_ollama_embed(const Json& body) {
 
 Reply<Ask> parse_ollama_embeddings(const Json& body) {
     const Fields fields = TRY(Fields::of(body));
-    Ask ask;
-    ask.kind = AskKind::embedding;
-    ask.truncates = true;
-    ask.model = TRY(ollama_model_name(body));
-    TRY(read_keep_alive(fields, ask));
+    Ask ask = TRY(begin_ollama_embedding(body, fields));
     ask.prompts.emplace_back(TRY(fields.required_text("prompt")));
     return ask;
 }
