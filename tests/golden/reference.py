@@ -1,6 +1,7 @@
 """The forward pass of the families in numpy, written from the formulas and apart from Tandem's own code.
 
     python3 reference.py check DIR...    compares it with the logits that transformers gave for a golden model
+    python3 reference.py int8 DIR...     how far logits are off when layers round to int8 where the NPU does
     python3 reference.py make FOLDER     writes tiny models with settings that those do not have, and their logits
 """
 
@@ -99,8 +100,16 @@ class Reference:
         self.head_dim = config.get("head_dim") or config["hidden_size"] // self.heads
         self.eps = config["rms_norm_eps"]
 
+    def rounded(self, x):
+        """What a layer multiplies."""
+        return x
+
+    def rounded_shares(self, x):
+        """What values are weighted with, of which the largest is 1."""
+        return x
+
     def linear(self, name, x):
-        y = x @ self.w[name + ".weight"].T
+        y = self.rounded(x) @ self.rounded(self.w[name + ".weight"]).T
         bias = self.w.get(name + ".bias")
         return y if bias is None else y + bias
 
@@ -128,7 +137,7 @@ class Reference:
         if p + "q_norm.weight" in self.w:
             q, k = self.norm(p + "q_norm", q), self.norm(p + "k_norm", k)
         angles = rope_angles(self.rope(layer), self.head_dim, np.arange(n), self.c["max_position_embeddings"])
-        q, k = turn(q, *angles), turn(k, *angles)
+        q, k, v = self.rounded(turn(q, *angles)), self.rounded(turn(k, *angles)), self.rounded(v)
         group = self.heads // self.kv_heads
         k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
         scale = (self.c["query_pre_attn_scalar"] if self.gemma else self.head_dim) ** -0.5
@@ -138,7 +147,7 @@ class Reference:
         if self.window(layer):
             seen &= distance < self.window(layer)
         scores = np.where(seen, scores, -np.inf)
-        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        scores = self.rounded_shares(np.exp(scores - scores.max(axis=-1, keepdims=True)))
         scores /= scores.sum(axis=-1, keepdims=True)
         return self.linear(p + "o_proj", np.einsum("hqk,khd->qhd", scores, v).reshape(n, -1))
 
@@ -169,6 +178,24 @@ class Reference:
         for _ in range(count):
             tokens.append(int(self.logits(tokens)[-1].argmax()))
         return tokens[len(prompt):]
+
+
+class Int8Reference(Reference):
+    def rounded(self, x):
+        step = np.abs(x).max(axis=-1, keepdims=True) / 127
+        return np.rint(x / np.where(step > 0, step, 1)) * step
+
+    def rounded_shares(self, x):
+        return np.rint(x * 255) / 255
+
+
+def round_to_int8(folder):
+    config, weights = read_model(folder)
+    tokens = [(i * 37 + 11) % config["vocab_size"] for i in range(40)]  # those of hybrid_test.cpp
+    logits = Reference(config, weights).logits(tokens)
+    error = Int8Reference(config, weights).logits(tokens) - logits
+    mean = math.sqrt((error ** 2).sum() / (logits ** 2).sum())
+    print(f"{folder.name}: {mean:.4f}, largest {np.abs(error).max() / np.abs(logits).max():.4f}")
 
 
 def check(folder):
@@ -261,6 +288,10 @@ def make(folder):
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "check":
         sys.exit(0 if all([check(pathlib.Path(folder)) for folder in sys.argv[2:]]) else 1)
+    if len(sys.argv) > 2 and sys.argv[1] == "int8":
+        for argument in sys.argv[2:]:
+            round_to_int8(pathlib.Path(argument))
+        sys.exit()
     if len(sys.argv) == 3 and sys.argv[1] == "make":
         sys.exit(make(pathlib.Path(sys.argv[2])))
     sys.exit(__doc__)
