@@ -16,6 +16,8 @@ using PartKind = AnswerPart::Kind;
 constexpr std::string_view kSpaces = " \n\t\r";
 constexpr size_t kMostSpace = 64;  // bytes of white space that belong to a mark
 constexpr std::string_view kArguments = "[ARGS]";
+constexpr std::string_view kCallId = "[CALL_ID]";
+constexpr size_t kMostCallIdBytes = 64;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kReasoningMarks = {{
     {"<think>", "</think>"},
@@ -71,6 +73,21 @@ CallMarks call_marks(CallStyle style) {
     return {.begin = "<|python_tag|>"};
 }
 
+struct CallId {
+    size_t length = 0;  // with its mark; 0: there is none
+    bool is_complete = true;
+};
+
+// The id that some models give a call. It is not handed out: nothing makes sure that they do not give it twice.
+CallId read_call_id(std::string_view text) {
+    if (could_become(text, kCallId)) return {.is_complete = false};
+    if (!text.starts_with(kCallId)) return {};
+    size_t length = kCallId.size();
+    const size_t most = std::min(text.size(), kCallId.size() + kMostCallIdBytes);
+    while (length < most && text[length] != '[' && text[length] != '{') ++length;
+    return {.length = length, .is_complete = length < text.size()};
+}
+
 // The arguments of a call as they were written. A string is taken for the JSON in it.
 std::optional<std::string> read_arguments(const nlohmann::json& call, std::string_view text) {
     for (const char* key : {"arguments", "parameters"}) {
@@ -120,7 +137,7 @@ std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tool
     for (const std::string_view mark : {calls.begin, calls.end}) {
         if (!mark.empty()) marks.push_back(mark);
     }
-    if (format.calls == CallStyle::named) marks.push_back(kArguments);
+    if (format.calls == CallStyle::named) marks.insert(marks.end(), {kCallId, kArguments});
     return marks;
 }
 
@@ -273,6 +290,9 @@ AnswerReader::Head AnswerReader::read_head() const {
             if (tool.size() > name.size() && text.substr(at).starts_with(tool)) name = tool;
         }
         at += name.size();
+        const CallId id = name.empty() ? CallId{} : read_call_id(text.substr(at));
+        if (!id.is_complete) return {.is_call = Guess::maybe};
+        at += id.length;
         if (could_become(text.substr(at), kArguments)) return {.is_call = Guess::maybe};
         if (!name.empty() && text.substr(at).starts_with(kArguments)) at += kArguments.size();
     }

@@ -16,7 +16,7 @@ namespace tandem::server {
 enum class CallStyle : uint8_t {
     tagged,  // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, several of them (Hermes, Qwen)
     listed,  // [TOOL_CALLS][{"name": ..., "arguments": {...}}, ...] (Mistral)
-    named,   // [TOOL_CALLS]name[ARGS]{...} (Mistral since 2025)
+    named,   // [TOOL_CALLS]name[ARGS]{...}, in some with [CALL_ID]id after the name (Mistral since 2025)
     plain,   // <|python_tag|>{"name": ..., "parameters": {...}} (Llama 3), and what a grammar holds others to
 };
 

@@ -56,6 +56,9 @@ Reply<ChatPrompt> render_chat(const Ask& ask, const engine::Bundle& model) {
         opening = input.messages.back().value("content", "");
         input.messages.erase(input.messages.size() - 1);
     }
+    if (format.calls == CallStyle::listed || format.calls == CallStyle::named) {
+        input.messages = messages_with_short_ids(std::move(input.messages));
+    }
     Result<std::string> rendered = model.chat_template->render(input);
     if (!rendered) return bad_request("messages", "{}", rendered.error().message);
     std::string text = std::move(*rendered);

@@ -1,5 +1,6 @@
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -31,6 +32,11 @@ Json bytes_of(const std::string& bytes) {
     Json numbers = Json::array();
     for (const char byte : bytes) numbers.push_back(static_cast<unsigned char>(byte));
     return numbers;
+}
+
+// Of UTF-8.
+bool begins_character(char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
 }
 
 Json chat_token(const TokenText& token) {
@@ -253,7 +259,8 @@ class TextWriter final : public CompletionWriter {
             for (const TokenText& other : token.top) top[other.text] = other.logprob;
             tops.push_back(std::move(top));
             offsets.push_back(offset);
-            offset += token.chosen.text.size();
+            offset += static_cast<size_t>(
+                std::count_if(token.chosen.text.begin(), token.chosen.text.end(), begins_character));
         }
         return {{"tokens", std::move(names)},
                 {"token_logprobs", std::move(values)},
@@ -261,7 +268,7 @@ class TextWriter final : public CompletionWriter {
                 {"text_offset", std::move(offsets)}};
     }
 
-    std::vector<size_t> offsets_;  // of the next token, by choice
+    std::vector<size_t> offsets_;  // of the next token, in characters, by choice
 };
 
 std::string base64_of(const std::vector<float>& values) {

@@ -1,5 +1,8 @@
 #include "server/tool_prompt.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "server/sse.h"
 
 namespace tandem::server {
@@ -22,6 +25,21 @@ std::string text_of_calls(const Json& calls) {
     std::string text;
     for (const Json& call : calls) text += dump(call.at("function")) + "\n";
     return text;
+}
+
+std::string short_id(std::string_view id) {
+    constexpr size_t kLength = 9;
+    constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    const bool is_short = id.size() == kLength && id.find_first_not_of(kLetters) == std::string_view::npos;
+    if (is_short) return std::string(id);
+    uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+    for (const char letter : id) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+    std::string result(kLength, ' ');
+    for (char& letter : result) {
+        letter = kLetters[hash % kLetters.size()];
+        hash /= kLetters.size();
+    }
+    return result;
 }
 
 // References within a schema that has moved to `place`.
@@ -74,6 +92,30 @@ Json messages_with_tools(const Ask& ask) {
         } else {
             messages.push_back({{"role", role}, {"content", content}});
         }
+    }
+    return messages;
+}
+
+Json messages_with_short_ids(Json messages) {
+    std::vector<std::string> asked;  // by the last message with calls
+    size_t answered = 0;             // of them
+    for (Json& message : messages) {
+        if (const auto calls = message.find("tool_calls"); calls != message.end()) {
+            asked.clear();
+            answered = 0;
+            for (Json& call : *calls) {
+                const std::string id = call.value("id", "");
+                asked.push_back(short_id(id.empty() ? fmt::format("call {}", asked.size()) : id));
+                call["id"] = asked.back();
+            }
+        }
+        if (message.value("role", "") != "tool") continue;
+        if (const auto id = message.find("tool_call_id"); id != message.end()) {
+            *id = short_id(id->get_ref<const std::string&>());
+        } else if (answered < asked.size()) {  // results come in the order of the calls
+            message["tool_call_id"] = asked[answered];
+        }
+        ++answered;
     }
     return messages;
 }

@@ -171,6 +171,15 @@ TEST(AnswerReader, FindsTheCallsOfOtherTemplates) {
     EXPECT_EQ(read(with_tools(kNamedMistral), "get it, or add{ nothing"), "get it, or add{ nothing");
     EXPECT_EQ(read(with_tools(kNamedMistral), "get[ARGS][]"), "get[ARGS][]");
 
+    EXPECT_EQ(read(with_tools(kNamedMistral),
+                   "[TOOL_CALLS]get[CALL_ID]VvvODy9mT[ARGS]{\"x\": 1}[TOOL_CALLS]add[CALL_"
+                   "ID]000000001[ARGS]{}"),
+              R"(get({"x": 1})add({}))");
+    EXPECT_EQ(read(with_tools(kNamedMistral), "[TOOL_CALLS]get[CALL_ID]{}"), "get({})");
+    const std::string endless = "[TOOL_CALLS]get[CALL_ID]" + std::string(200, 'x');
+    EXPECT_EQ(read(with_tools(kNamedMistral), endless), endless);
+    EXPECT_EQ(read(with_tools(kNamedMistral), "[TOOL_CALLS]get[CALL_ID]x"), "[TOOL_CALLS]get[CALL_ID]x");
+
     const std::string call = R"({"name": "add", "parameters": {"a": "x"}})";
     EXPECT_EQ(read(with_tools(kLlama), call), R"(add({"a": "x"}))");
     EXPECT_EQ(read(with_tools(kLlama), "<|python_tag|>" + call + "; " + call), R"(add({"a": "x"})add({"a": "x"}))");
@@ -216,7 +225,7 @@ TEST(AnswerFormat, HasMarksThatMustBeShown) {
     using Marks = std::vector<std::string_view>;
     EXPECT_EQ(marks_of(kQwen, true), (Marks{"<think>", "</think>", "<tool_call>", "</tool_call>"}));
     EXPECT_EQ(marks_of(kQwen, false), (Marks{"<think>", "</think>"}));
-    EXPECT_EQ(marks_of(kNamedMistral, true), (Marks{"[TOOL_CALLS]", "[ARGS]"}));
+    EXPECT_EQ(marks_of(kNamedMistral, true), (Marks{"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}));
     EXPECT_EQ(marks_of(kLlama, true), Marks{"<|python_tag|>"});
     EXPECT_TRUE(marks_of(kGemma, false).empty());
 }
@@ -256,6 +265,7 @@ TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
         "<tool_call>",
         "</tool_call>",
         "[TOOL_CALLS]",
+        "[CALL_ID]",
         "[ARGS]",
         "<|python_tag|>",
         "{",

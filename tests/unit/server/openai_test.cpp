@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "server/sse.h"
 #include "server/tool_prompt.h"
 
@@ -169,6 +172,21 @@ TEST(OpenAiChat, WritesToolCallsAndUsageOfAWholeAnswer) {
     EXPECT_EQ(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 2);
 }
 
+TEST(OpenAiCompletion, CountsOffsetsInCharacters) {
+    Delta delta;
+    delta.content = "é€";
+    for (const char* const text : {"é", "\xE2\x82", "\xAC", "!"}) {
+        delta.logprobs.push_back({.chosen = {.text = text, .bytes = text, .logprob = -1}, .top = {}});
+    }
+    const auto writer = kOpenAiCompletions.writer({}, {});
+    std::string stream = writer->write(delta);
+    stream += writer->write(delta);
+    const std::vector<Json> events = events_of(stream);
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0]["choices"][0]["logprobs"]["text_offset"], (Json{0, 1, 2, 2}));
+    EXPECT_EQ(events[1]["choices"][0]["logprobs"]["text_offset"], (Json{3, 4, 5, 5}));
+}
+
 TEST(OpenAiErrors, HaveTheFieldsThatClientsRead) {
     const Json error = openai_error({.message = "no", .code = "c", .param = "p", .extra = {{"n_ctx", 8}}});
     EXPECT_EQ(error["error"]["type"], "invalid_request_error");
@@ -191,6 +209,28 @@ TEST(ToolPrompt, TellsTheToolsToAModelWhoseTemplateDoesNot) {
     EXPECT_NE(messages[0]["content"].get<std::string>().find("weather"), std::string::npos);
     EXPECT_NE(messages[2]["content"].get<std::string>().find("\"weather\""), std::string::npos);
     EXPECT_EQ(messages[3]["content"], "The tool answered:\nrain\n\nand now?");
+}
+
+// "Tool call IDs should be alphanumeric strings with length 9!", they say otherwise.
+TEST(ToolPrompt, GivesCallsTheIdsThatTemplatesOfMistralWant) {
+    const Json calls = Json::parse(R"([{"role": "user", "content": "?"},
+        {"role": "assistant", "tool_calls": [{"id": "call_abcdefghijklmnop"}, {"id": "VvvODy9mT"}, {}]},
+        {"role": "tool", "tool_call_id": "VvvODy9mT"}, {"role": "tool", "tool_call_id": "call_abcdefghijklmnop"},
+        {"role": "tool"}, {"role": "tool"}])");
+    const Json messages = messages_with_short_ids(calls);
+    const Json& ids = messages[1]["tool_calls"];
+    for (const Json& call : ids) {
+        const std::string id = call["id"];
+        EXPECT_EQ(id.size(), 9U);
+        EXPECT_TRUE(std::all_of(id.begin(), id.end(), [](unsigned char letter) { return std::isalnum(letter) != 0; }));
+    }
+    EXPECT_NE(ids[0]["id"], ids[2]["id"]);
+    EXPECT_EQ(ids[1]["id"], "VvvODy9mT");
+    EXPECT_EQ(messages[2]["tool_call_id"], "VvvODy9mT");
+    EXPECT_EQ(messages[3]["tool_call_id"], ids[0]["id"]);
+    EXPECT_EQ(messages[4]["tool_call_id"], ids[2]["id"]) << "results without an id come in the order of the calls";
+    EXPECT_FALSE(messages[5].contains("tool_call_id"));
+    EXPECT_EQ(messages_with_short_ids(calls), messages) << "the same each time, or the cache would not help";
 }
 
 TEST(ToolPrompt, HoldsACallToItsSchemaWhereverItsReferencesPoint) {
