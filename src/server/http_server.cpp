@@ -4,7 +4,10 @@
 
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -35,6 +38,29 @@ void raise_file_limit() {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// As sched_setattr(2) has it: the C library has no name for it yet, and the kernel's header gets in its way.
+struct SchedulingAttributes {
+    uint32_t size = 0;
+    uint32_t policy = 0;
+    uint64_t flags = 0;
+    int32_t nice = 0;
+    uint32_t priority = 0;
+    uint64_t runtime_ns = 0;
+    uint64_t deadline_ns = 0;
+    uint64_t period_ns = 0;
+};
+
+// A thread that is woken to send a token would wait until one that computes has used up its slice, some milliseconds.
+// With a shorter slice of its own it comes first (since Linux 6.12; it takes no privilege). Elsewhere nothing changes.
+void ask_for_short_slices() {
+    constexpr uint64_t kSliceNs = 100'000;  // the shortest there is
+    SchedulingAttributes attributes;
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
+    if (attributes.policy != SCHED_OTHER) return;
+    attributes.runtime_ns = kSliceNs;
+    if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) log::debug("the scheduler gives no shorter slices");
 }
 
 void set_options(tcp::socket& socket) {
@@ -203,7 +229,10 @@ void HttpServer::run() {
     threads.reserve(impl.contexts.size());
     for (const auto& context : impl.contexts) {
         work.push_back(asio::make_work_guard(*context));
-        threads.emplace_back([raw = context.get()] { raw->run(); });
+        threads.emplace_back([raw = context.get()] {
+            ask_for_short_slices();
+            raw->run();
+        });
     }
     impl.main.run();
     for (std::thread& thread : threads) thread.join();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kPiece = size_t{32} << 20;
-constexpr int kSendingPatienceUs = 1000;
+constexpr int kSendingPatienceUs = 3000;
 constexpr float kReadShare = 0.8F;  // of the progress: reading the file; the rest is the device's
 
 uint64_t bytes_of(const graph::Weights& weights) {

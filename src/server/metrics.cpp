@@ -50,8 +50,8 @@ const Histogram::BucketBoundaries& request_buckets() {
 }
 
 const Histogram::BucketBoundaries& delay_buckets() {
-    static const Histogram::BucketBoundaries buckets = {0.00005, 0.0001, 0.00025, 0.0005, 0.00075, 0.001, 0.0025,
-                                                        0.005,   0.01,   0.025,   0.05,   0.1,     0.5,   1};
+    static const Histogram::BucketBoundaries buckets = {0.00005, 0.0001, 0.00025, 0.0005, 0.00075, 0.001, 0.0015, 0.002,
+                                                        0.0025,  0.005,  0.01,    0.025,  0.05,    0.1,   0.5,    1};
     return buckets;
 }
 
