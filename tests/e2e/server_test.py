@@ -535,6 +535,17 @@ class Starting(harness.Case):
         self.assertEqual(server.process.wait(harness.TIMEOUT_S), 0)
         server.process.stderr.close()
 
+    def test_a_server_that_is_still_loading_ends_at_once(self):
+        for device in ("cpu", "vulkan") if harness.VULKAN else ("cpu",):
+            for least_progress in (0, 0.5):  # while the file is read, and while the device takes the weights
+                server = Server("tales-f16", "--device", device, wait=False)
+                health = {"progress": 0}
+                while health.get("progress", 1) < least_progress:
+                    health = json.loads(server.request("GET", "/health")[2])
+                server.process.send_signal(signal.SIGTERM)
+                self.assertEqual(server.process.wait(10), 0, (device, least_progress))
+                server.process.stderr.close()
+
     def test_tls(self):
         import ssl
         key, certificate = self.path("key.pem"), self.path("cert.pem")
