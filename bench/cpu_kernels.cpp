@@ -1,5 +1,5 @@
-// Speed of the CPU's kernels: GB/s of weights and its share of what the memory gives, GFLOP/s of large products, and
-// attention over long contexts.
+// Speed of the CPU's kernels: GB/s of weights and its share of what the memory gives, GFLOP/s of large products,
+// attention over long contexts, and what the host does for an NPU.
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -12,6 +12,8 @@
 #include "cpu/rates.h"
 #include "format/quant.h"
 #include "graph/builder.h"
+#include "npu/cache_rows.h"
+#include "npu/designs/gemm.h"
 
 namespace tandem::bench {
 
@@ -153,6 +155,70 @@ void attention(benchmark::State& state, DType cache_dtype, int32_t rows) {
     state.counters["flop/s"] = rate(4.0 * rows * positions * op.heads * op.head_dim);
 }
 
+// What the host does for an NPU while a micro-batch of 512 rows of Gemma 3 27B runs, each by one core: the constants of
+// the NPU's cost model (npu/step.cpp) are made of these.
+constexpr int64_t kNpuRows = 512;
+
+void npu_round(benchmark::State& state) {
+    const int64_t cols = state.range(0);
+    const npu::GemmLayout layout = npu::gemm_layout({.m = kNpuRows, .k = cols, .n = kCols, .array = "npu1"}).value();
+    const std::vector<float> x = random_values(static_cast<size_t>(kNpuRows * cols));
+    std::vector<std::byte> packed(static_cast<size_t>(layout.x_bytes()));
+    ThreadPool one(1);
+    for (auto _ : state)
+        npu::quantize_x(layout, {.values = x.data(), .rows = kNpuRows, .columns = cols, .stride = cols}, one, packed);
+    state.counters["floats/s"] = rate(static_cast<double>(kNpuRows * cols));
+}
+
+// 16 heads of 128, written to and read from a cache.
+struct NpuCache {
+    static constexpr int kHeads = 16;
+    static constexpr int kDim = 128;
+    static constexpr int kPositions = 2048;
+    static constexpr int kBlockTokens = 32;
+    std::shared_ptr<device::KvCache> cache;
+    std::vector<int32_t> blocks = std::vector<int32_t>(kPositions / kBlockTokens);
+
+    explicit NpuCache(DType dtype)
+        : cache(backend()
+                    .make_cache({.layers = {{.kv_heads = kHeads, .head_dim = kDim, .window = 0, .group = 0}},
+                                 .dtype = dtype,
+                                 .block_tokens = kBlockTokens,
+                                 .blocks = {kPositions / kBlockTokens}})
+                    .value()) {
+        std::iota(blocks.begin(), blocks.end(), 0);
+    }
+    npu::CacheRows keys() const { return {.cache = *cache, .layer = 0, .values = false, .blocks = blocks}; }
+};
+
+void npu_code(benchmark::State& state, DType dtype) {
+    const NpuCache of(dtype);
+    const std::vector<float> rows = random_values(static_cast<size_t>(kNpuRows) * NpuCache::kHeads * NpuCache::kDim);
+    ThreadPool one(1);
+    for (auto _ : state) npu::scatter(of.keys(), {0, static_cast<int>(kNpuRows), rows.data()}, one);
+    state.counters["floats/s"] = rate(static_cast<double>(rows.size()));
+}
+
+void npu_gather(benchmark::State& state, DType dtype) {
+    const NpuCache of(dtype);
+    std::vector<int8_t> elements(size_t{NpuCache::kPositions} * NpuCache::kDim);
+    std::vector<float> scales(elements.size() / npu::kRun);
+    for (auto _ : state) {
+        for (int head = 0; head < NpuCache::kHeads; ++head)
+            npu::gather(of.keys(), head, 0, NpuCache::kPositions, {elements.data(), scales.data(), NpuCache::kDim});
+    }
+    state.counters["bytes/s"] = rate(static_cast<double>(elements.size()) * NpuCache::kHeads);
+}
+
+void register_npu() {
+    benchmark::RegisterBenchmark("npu_round", npu_round)->Arg(5376)->Arg(21504)->Unit(benchmark::kMillisecond);
+    for (DType dtype : {DType::q8_0, DType::f16}) {
+        const std::string type(name(dtype));
+        benchmark::RegisterBenchmark(("npu_code/" + type).c_str(), npu_code, dtype)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("npu_gather/" + type).c_str(), npu_gather, dtype)->Unit(benchmark::kMillisecond);
+    }
+}
+
 void register_all() {
     for (DType dtype : kAllDTypes) {
         if (dtype == DType::i32) continue;
@@ -189,6 +255,7 @@ void register_all() {
 
 int main(int argc, char** argv) {
     tandem::bench::register_all();
+    tandem::bench::register_npu();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
     benchmark::AddCustomContext("read_rate_GB_s", std::to_string(tandem::bench::read_rate() / 1e9));

@@ -110,15 +110,11 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
     }
     std::string main_name = main->describe().name;
     std::unique_ptr<device::Backend> second = npu::make_backend(std::move(opened->runtime), *opened->array);
-    const auto bytes = [npu = second.get()](const graph::Program& program, const device::Batch& batch) {
-        return npu::predict_bytes(*npu, program, batch);
-    };
     return plan::make_hybrid(std::move(main), std::move(second),
                              {.policy = policy,
                               .npu_layers = options.layers,
                               .strict = request.strict,
                               .main_rates = rates_for_plan(request.main_rates, main_name),
-                              .npu_bytes = bytes,
                               .obstacle = npu::obstacle_of,
                               .note = [](std::string_view line) { note(line); },
                               .timeline = timeline_for(options.trace)});

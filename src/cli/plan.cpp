@@ -132,10 +132,7 @@ Result<int> plan_prompts(const PlanOptions& options) {
         npu::make_backend(TRY(npu::make_emulator_runtime({.array = options.array})), *array);
     const plan::Machine machine{
         .main = {.read_bytes_per_s = options.gpu_gb_per_s * 1e9, .matrix_flops_per_s = options.gpu_tflops * 1e12},
-        .npu = npu.get(),
-        .npu_bytes = [&](const graph::Program& segment, const device::Batch& batch) {
-            return npu::predict_bytes(*npu, segment, batch);
-        }};
+        .npu = npu.get()};
     std::vector<PlanRow> rows;
     for (const int prompt : options.prompts) {
         for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_attention,

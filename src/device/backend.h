@@ -121,6 +121,18 @@ class Executable {
     virtual Result<std::vector<StageTime>> profile(const Batch& /*batch*/) { return std::vector<StageTime>(); }
 };
 
+// What a step would take by a device's own cost model.
+struct StepCost {
+    double seconds = 0;
+    double memory_bytes = 0;  // that go to and from the memory of the host, which devices share
+
+    StepCost& operator+=(const StepCost& other) {
+        seconds += other.seconds;
+        memory_bytes += other.memory_bytes;
+        return *this;
+    }
+};
+
 class Backend {
   public:
     Backend() = default;
@@ -132,8 +144,8 @@ class Backend {
 
     virtual bool supports(const graph::Program& program, const graph::Node& node) const = 0;
 
-    // Seconds that a step would take by the device's own cost model; none where it has none.
-    virtual std::optional<double> predict(const graph::Program& /*program*/, const Batch& /*batch*/) const {
+    // None where the device has no cost model, or cannot run the Program.
+    virtual std::optional<StepCost> predict(const graph::Program& /*program*/, const Batch& /*batch*/) const {
         return std::nullopt;
     }
 

@@ -116,34 +116,49 @@ class AttentionStep final : public Step {
                      packed);
     }
 
-    void pack_cache(const AttentionLayout& layout, const device::SequenceRows& sequence, std::span<std::byte> packed) {
+    struct Side {
+        std::vector<int8_t> elements;
+        std::vector<float> scales;
+    };
+    // The keys and the values of one head.
+    struct Sides {
+        Side keys, values;
+    };
+
+    void pack_head(const AttentionLayout& layout, const device::SequenceRows& sequence, int head, Sides& sides,
+                   std::span<std::byte> packed) const {
         const Seen seen = seen_by(sequence, op_.window);
         const auto dim = static_cast<size_t>(layout.head_dim);
         const size_t runs = dim / kRun;
-        for (Side* const side : {&keys_, &values_}) {
-            side->elements.resize(static_cast<size_t>(seen.count) * dim);
-            side->scales.resize(static_cast<size_t>(seen.count) * runs);
+        for (const bool values : {false, true}) {
+            Side& side = values ? sides.values : sides.keys;
+            side.elements.resize(static_cast<size_t>(seen.count) * dim);
+            side.scales.resize(static_cast<size_t>(seen.count) * runs);
+            gather({.cache = *cache_, .layer = op_.cache, .values = values, .blocks = sequence.blocks[group_]}, head,
+                   seen.first, seen.count,
+                   {.elements = side.elements.data(),
+                    .scales = side.scales.data(),
+                    .padded_dim = static_cast<int>(layout.head_dim)});
         }
-        for (int head = 0; head < op_.kv_heads; ++head) {
-            for (const bool values : {false, true}) {
-                Side& side = values ? values_ : keys_;
-                gather({.cache = *cache_, .layer = op_.cache, .values = values, .blocks = sequence.blocks[group_]},
-                       head, seen.first, seen.count,
-                       {.elements = side.elements.data(),
-                        .scales = side.scales.data(),
-                        .padded_dim = static_cast<int>(layout.head_dim)});
-            }
-            for (size_t i = 0; i < static_cast<size_t>(seen.count); ++i) {
-                put_key_value(layout,
-                              {.kv_head = head,
-                               .index = static_cast<int64_t>(i),
-                               .key = std::span(keys_.elements).subspan(i * dim, dim),
-                               .value = std::span(values_.elements).subspan(i * dim, dim),
-                               .key_scales = std::span(keys_.scales).subspan(i * runs, runs),
-                               .value_scales = std::span(values_.scales).subspan(i * runs, runs)},
-                              packed);
-            }
+        for (size_t i = 0; i < static_cast<size_t>(seen.count); ++i) {
+            put_key_value(layout,
+                          {.kv_head = head,
+                           .index = static_cast<int64_t>(i),
+                           .key = std::span(sides.keys.elements).subspan(i * dim, dim),
+                           .value = std::span(sides.values.elements).subspan(i * dim, dim),
+                           .key_scales = std::span(sides.keys.scales).subspan(i * runs, runs),
+                           .value_scales = std::span(sides.values.scales).subspan(i * runs, runs)},
+                          packed);
         }
+    }
+
+    void pack_cache(const AttentionLayout& layout, const device::SequenceRows& sequence, std::span<std::byte> packed) {
+        const Seen seen = seen_by(sequence, op_.window);
+        sides_.resize(static_cast<size_t>(shop_.threads().size()));
+        shop_.threads().for_each_range(op_.kv_heads, 1, [&](int64_t first, int64_t last, int thread) {
+            for (int64_t head = first; head < last; ++head)
+                pack_head(layout, sequence, static_cast<int>(head), sides_[static_cast<size_t>(thread)], packed);
+        });
         set_keys(layout, seen.first, seen.count, packed);
     }
 
@@ -158,11 +173,6 @@ class AttentionStep final : public Step {
         }
     }
 
-    struct Side {
-        std::vector<int8_t> elements;
-        std::vector<float> scales;
-    };
-
     Workshop& shop_;
     op::Attention op_;
     Operand q_, y_;
@@ -170,7 +180,7 @@ class AttentionStep final : public Step {
     size_t group_;                                      // of the cache
     BySize<std::pair<int64_t, int64_t>, Sized> sized_;  // by tokens and keys
     std::vector<float> padded_rows_;
-    Side keys_, values_;  // of one head
+    std::vector<Sides> sides_;  // per thread
 };
 
 Result<std::unique_ptr<Step>> make_attention(Workshop& shop, const StepSource& source) {
@@ -185,7 +195,11 @@ Result<Cost> cost_of_attention(const op::Attention& op, const device::SequenceRo
     const Design design = TRY(attention_i8(layout));
     const std::vector<Share> shares = attention_shares(
         layout, {.first_position = sequence.past, .window = op.window, .first_key = seen.first, .keys = seen.count});
-    return cost_of(design, array, attention_samples(layout), shares);
+    Cost cost = TRY(cost_of(design, array, attention_samples(layout), shares));
+    const auto floats = static_cast<double>(int64_t{sequence.rows} * op.heads * op.head_dim);
+    cost += cost_of(HostWork{
+        .queries = floats, .gathered = 2.0 * seen.count * op.kv_heads * op.head_dim, .copied = floats * sizeof(float)});
+    return cost;
 }
 
 Result<Cost> predict_attention(CostTable& costs, const graph::Program& /*program*/, const graph::Node& node,

@@ -22,12 +22,7 @@ class NpuBackend final : public device::Backend {
         return find_step(program, node) != nullptr;
     }
 
-    std::optional<double> predict(const graph::Program& program, const device::Batch& batch) const override {
-        const std::optional<Cost> cost = cost_of(program, batch);
-        return cost ? std::optional(cost->seconds) : std::nullopt;
-    }
-
-    std::optional<Cost> cost_of(const graph::Program& program, const device::Batch& batch) const {
+    std::optional<device::StepCost> predict(const graph::Program& program, const device::Batch& batch) const override {
         Cost cost;
         for (const graph::Node& node : program.nodes) {
             const StepMaker* const maker = find_step(program, node);
@@ -59,12 +54,6 @@ class NpuBackend final : public device::Backend {
 };
 
 }  // namespace
-
-double predict_bytes(const device::Backend& npu, const graph::Program& program, const device::Batch& batch) {
-    const auto* const backend = dynamic_cast<const NpuBackend*>(&npu);
-    CHECK(backend != nullptr, "not a device of make_backend()");
-    return backend->cost_of(program, batch).value_or(Cost{}).memory_bytes;
-}
 
 std::unique_ptr<device::Backend> make_backend(std::unique_ptr<Runtime> runtime, const Array& array) {
     return std::make_unique<NpuBackend>(std::move(runtime), array);

@@ -13,9 +13,6 @@ namespace tandem::npu {
 // Why the NPU leaves a node to the other device, in words that name what is in the way; empty: it runs it.
 std::string obstacle_of(const graph::Program& program, const graph::Node& node);
 
-// Bytes that `npu`, made by make_backend(), moves to and from memory in a step, by the cost model; 0: it cannot run it.
-double predict_bytes(const device::Backend& npu, const graph::Program& program, const device::Batch& batch);
-
 // It has no cache of its own: it reads and writes the host memory of whichever it is given, so that must be shared.
 std::unique_ptr<device::Backend> make_backend(std::unique_ptr<Runtime> runtime, const Array& array);
 

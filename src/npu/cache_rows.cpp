@@ -6,6 +6,7 @@
 
 #include "base/float16.h"
 #include "format/quant.h"
+#include "npu/designs/quantize_row.h"
 
 namespace tandem::npu {
 
@@ -58,15 +59,11 @@ class Head {
         return memory_.data() + layout_.scale(block(position), kv_head_, position % block_tokens_, run);
     }
 
-    // Floats as q8_0 would have them, but for the scale, which stays a float.
     void quantize(int position, int begin, int count, int8_t* elements, float* scale) const {
-        std::array<float, kRun> values{};
-        const std::byte* const at = element(position, 0) + row_bytes(dtype_, begin);
-        format::decode_row(dtype_, at, values.data(), count);
-        format::BlockQ8_0 coded;
-        format::encode_row(DType::q8_0, values.data(), reinterpret_cast<std::byte*>(&coded), kRun);
-        std::memcpy(elements, coded.qs, static_cast<size_t>(count));
-        *scale = f16_to_f32(coded.d);
+        std::array<float, kRun> values;
+        const std::span row(values.data(), static_cast<size_t>(count));
+        format::decode_row(dtype_, element(position, 0) + row_bytes(dtype_, begin), row.data(), count);
+        *scale = quantize_row(row, {elements, row.size()});
     }
 
     const CacheRows& rows_;
@@ -91,14 +88,18 @@ void gather(const CacheRows& rows, int kv_head, int first, int positions, const 
     }
 }
 
-void scatter(const CacheRows& rows, int first, int positions, const float* data) {
+void scatter(const CacheRows& rows, const ScatterSource& source, ThreadPool& threads) {
+    constexpr int64_t kPositionsAtOnce = 32;
     const graph::CacheLayer& layer = rows.cache.shape().layers[static_cast<size_t>(rows.layer)];
-    for (int kv_head = 0; kv_head < layer.kv_heads; ++kv_head) {
-        const Head head(rows, kv_head);
-        for (int i = 0; i < positions; ++i) {
-            head.write(first + i, data + (int64_t{i} * layer.kv_heads + kv_head) * layer.head_dim);
+    threads.for_each_range(source.positions, kPositionsAtOnce, [&](int64_t begin, int64_t end, int /*thread*/) {
+        for (int kv_head = 0; kv_head < layer.kv_heads; ++kv_head) {
+            const Head head(rows, kv_head);
+            for (int64_t i = begin; i < end; ++i) {
+                head.write(source.first + static_cast<int>(i),
+                           source.data + (i * layer.kv_heads + kv_head) * layer.head_dim);
+            }
         }
-    }
+    });
 }
 
 }  // namespace tandem::npu

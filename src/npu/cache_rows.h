@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/threads.h"
 #include "device/backend.h"
 
 namespace tandem::npu {
@@ -27,7 +28,12 @@ struct GatherTarget {
 };
 void gather(const CacheRows& rows, int kv_head, int first, int positions, const GatherTarget& target);
 
-// Writes [positions][kv_heads * head_dim] from position `first` on.
-void scatter(const CacheRows& rows, int first, int positions, const float* data);
+// [positions][kv_heads * head_dim], for the cache from position `first` on.
+struct ScatterSource {
+    int first = 0;
+    int positions = 0;
+    const float* data = nullptr;
+};
+void scatter(const CacheRows& rows, const ScatterSource& source, ThreadPool& threads);
 
 }  // namespace tandem::npu

@@ -51,16 +51,16 @@ Status check_fifo(const Array& array, const Fifo& fifo) {
     constexpr int kMaxDepth = 1024;
     const std::string whose = fmt::format("an end of FIFO '{}'", fifo.name);
     TRY(check_object("FIFO", fifo.name, fifo.object));
+    TRY(check_tile(array, whose, fifo.producer));
     if (fifo.object.size_bytes() % kWordBytes != 0)
-        return fail("FIFO '{}' has objects of {} bytes, but DMA moves words of {}: pad them", fifo.name,
-                    fifo.object.size_bytes(), kWordBytes);
+        return fail("FIFO '{}' has objects of {} bytes at {}, but DMA moves words of {}: pad them", fifo.name,
+                    fifo.object.size_bytes(), describe(array, fifo.producer), kWordBytes);
     if (fifo.depth < 1 || fifo.depth > kMaxDepth)
         return fail("FIFO '{}' has depth {}: it must be 1 to {}", fifo.name, fifo.depth, kMaxDepth);
     if (fifo.consumers.empty()) return fail("FIFO '{}' has no consumer", fifo.name);
     if (fifo.from_stream.size() > fifo.consumers.size())
         return fail("FIFO '{}' has {} ways to write objects for {} consumers", fifo.name, fifo.from_stream.size(),
                     fifo.consumers.size());
-    TRY(check_tile(array, whose, fifo.producer));
     std::set<Tile> seen{fifo.producer};
     bool host = array.kind(fifo.producer) == TileKind::shim;
     for (const Tile consumer : fifo.consumers) {

@@ -148,7 +148,8 @@ Status check_transfer(const Design& design, const Array& array, const Transfer& 
                     design.sequence.arguments.size());
     const HostArgument& argument = design.sequence.arguments[static_cast<size_t>(transfer.argument)];
     const int64_t bytes = size_bytes(argument.type.element);
-    const std::string what = fmt::format("a transfer between argument '{}' and FIFO '{}'", argument.name, fifo->name);
+    const std::string what = fmt::format("a transfer between argument '{}' and FIFO '{}' at {}", argument.name,
+                                         fifo->name, describe(array, shim));
     if (transfer.access.empty()) return fail("{} has no access: say how many elements it moves", what);
     if (transfer.offset < 0 || transfer.offset >= argument.type.count)
         return fail("{} begins at element {}, but there are {}", what, transfer.offset, argument.type.count);

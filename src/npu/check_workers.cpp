@@ -99,6 +99,9 @@ class BodyCheck {
         const KernelUse* kernel = find_kernel_use(design_, call.kernel);
         if (kernel == nullptr)
             return fail("the worker of {} calls '{}', which is no kernel of the design", where(), call.kernel);
+        if (!kernel->mmul.empty() && !array_.multiplies(kernel->mmul))
+            return fail("the worker of {} calls '{}', which multiplies in the shape '{}': cores of {} have others ({})",
+                        where(), call.kernel, kernel->mmul, array_.name, fmt::join(array_.mmul_shapes, ", "));
         if (call.arguments.size() != kernel->arguments.size())
             return fail("the worker of {} calls '{}' with {} arguments, but it takes {}", where(), call.kernel,
                         call.arguments.size(), kernel->arguments.size());
@@ -205,11 +208,6 @@ std::map<std::string, int64_t> released_objects(const Worker& worker) {
 }
 
 Status check_workers(const Design& design, const Array& array) {
-    for (const KernelUse& kernel : design.kernels) {
-        if (!kernel.mmul.empty() && !array.multiplies(kernel.mmul))
-            return fail("kernel '{}' multiplies in the shape '{}', which cores of {} do not have (such as {})",
-                        kernel.symbol, kernel.mmul, array.name, array.mmul_shapes.front());
-    }
     for (const Worker& worker : design.workers) TRY(BodyCheck(design, array, worker).run());
     return Ok{};
 }

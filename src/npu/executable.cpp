@@ -115,7 +115,7 @@ Result<std::unique_ptr<Step>> NpuExecutable::make_step(const graph::Node& node, 
 Result<std::vector<device::StageTime>> NpuExecutable::run(const device::Batch& batch) {
     TRY(device::check_step(batch, step_limits_));
     extents_ = {.tokens = std::ssize(batch.tokens), .outputs = std::ssize(batch.output_rows)};
-    const StepContext context{.batch = batch, .rows = extents_.tokens};
+    const StepContext context{.batch = batch, .rows = extents_.tokens, .run = shop_->begin_run()};
     device::StageTimes times;
     for (size_t n = 0; n < steps_.size(); ++n) {
         const double seconds = TRY(steps_[n]->run(context));

@@ -25,15 +25,22 @@ Result<GemmLayout> layout_of(const Array& array, int64_t rows, const LinearShape
 
 class LinearStep final : public Step {
   public:
-    LinearStep(Workshop& shop, Operand x, Operand y, std::shared_ptr<Buffer> weight, bool bias)
-        : shop_(shop), x_(std::move(x)), y_(std::move(y)), weight_(std::move(weight)), bias_(bias) {}
+    LinearStep(Workshop& shop, const StepSource& source, std::shared_ptr<Buffer> weight, bool bias)
+        : shop_(shop),
+          x_id_(source.node.inputs[1]),
+          x_(source.input(1)),
+          y_(source.output()),
+          weight_(std::move(weight)),
+          bias_(bias) {}
 
     Result<double> run(const StepContext& context) override {
         const Sized& sized = *TRY(for_rows(context.rows));
         const GemmLayout& layout = sized.layout;
-        Buffer* const x = TRY(shop_.scratch(0, layout.x_bytes()));
-        quantize_x(layout, {.values = x_.data(), .rows = context.rows, .columns = x_.cols, .stride = x_.cols},
-                   x->bytes().first(static_cast<size_t>(layout.x_bytes())));
+        Buffer* const x = TRY(shop_.scratch(kPackedX, layout.x_bytes()));
+        if (!shop_.is_packed({context.run, x_id_})) {
+            quantize_x(layout, {.values = x_.data(), .rows = context.rows, .columns = x_.cols, .stride = x_.cols},
+                       shop_.threads(), x->bytes().first(static_cast<size_t>(layout.x_bytes())));
+        }
         const bool in_place = layout.n == y_.cols && layout.m <= y_.rows;
         Buffer* const y = in_place ? y_.buffer.get() : TRY(shop_.scratch(1, layout.y_bytes()));
         Buffer* const arguments[] = {x, weight_.get(), y};
@@ -43,6 +50,9 @@ class LinearStep final : public Step {
     }
 
   private:
+    // Of the scratch memory, which other steps leave alone. How x lies there depends on its size alone.
+    static constexpr size_t kPackedX = 4;
+
     struct Sized {
         GemmLayout layout;
         LoadedDesign* design = nullptr;
@@ -64,6 +74,7 @@ class LinearStep final : public Step {
     }
 
     Workshop& shop_;
+    graph::ValueId x_id_;
     Operand x_, y_;
     std::shared_ptr<Buffer> weight_;
     bool bias_;                     // which comes with the weight
@@ -86,8 +97,24 @@ Result<std::unique_ptr<Step>> make_linear(Workshop& shop, const StepSource& sour
     const graph::WeightView* const view = TRY(find_weight(source, 0));
     const graph::WeightView* const bias_view = bias ? TRY(find_weight(source, kBias)) : nullptr;
     std::shared_ptr<Buffer> weight = TRY(shop.weight(source.input_value(0).name, *view, bias_view));
-    return std::unique_ptr<Step>(
-        std::make_unique<LinearStep>(shop, source.input(1), source.output(), std::move(weight), bias));
+    return std::unique_ptr<Step>(std::make_unique<LinearStep>(shop, source, std::move(weight), bias));
+}
+
+// Whether a product before this one has packed what both take.
+bool is_packed_before(const graph::Program& program, const graph::Node& node) {
+    for (const graph::Node& earlier : program.nodes) {
+        if (&earlier == &node) return false;
+        if (earlier.op.as<op::Linear>() != nullptr && earlier.inputs[1] == node.inputs[1]) return true;
+    }
+    return false;
+}
+
+Result<Cost> cost_of_linear(const Array& array, int64_t rows, const LinearShape& shape) {
+    const GemmLayout layout = TRY(layout_of(array, rows, shape));
+    const Design design = TRY(gemm_i8(layout));
+    Cost cost = TRY(cost_of(design, array));
+    if (layout.n != shape.n) cost += cost_of(HostWork{.copied = static_cast<double>(rows * shape.n) * sizeof(float)});
+    return cost;
 }
 
 Result<Cost> predict_linear(CostTable& costs, const graph::Program& program, const graph::Node& node,
@@ -96,11 +123,11 @@ Result<Cost> predict_linear(CostTable& costs, const graph::Program& program, con
                             .n = program.value(node.output).type.cols(),
                             .bias = node.inputs.size() > kBias};
     const int64_t rows = design_rows(std::ssize(batch.tokens));
-    return costs.get(fmt::format("linear {} {} {} {}", rows, shape.k, shape.n, shape.bias), [&]() -> Result<Cost> {
-        const GemmLayout layout = TRY(layout_of(costs.array(), rows, shape));
-        const Design design = TRY(gemm_i8(layout));
-        return cost_of(design, costs.array());
-    });
+    const std::string key = fmt::format("linear {} {} {} {}", rows, shape.k, shape.n, shape.bias);
+    Cost cost = TRY(costs.get(key, [&] { return cost_of_linear(costs.array(), rows, shape); }));
+    if (!is_packed_before(program, node))
+        cost += cost_of(HostWork{.rounded = static_cast<double>(std::ssize(batch.tokens) * shape.k)});
+    return cost;
 }
 
 }  // namespace

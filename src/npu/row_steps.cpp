@@ -265,11 +265,15 @@ Result<Cost> predict_rope(CostTable& costs, const graph::Program& program, const
                           const device::Batch& batch) {
     const RopeRows rows = RopeRows::of(*node.op.as<op::Rope>(), program.value(node.output).type.cols());
     const int64_t tokens = design_rows(std::ssize(batch.tokens));
-    return costs.get(fmt::format("rope {} {} {} {}", tokens * rows.rows_of_token, rows.heads, rows.pairs, rows.layout),
-                     [&]() -> Result<Cost> {
-                         const RowDesign made = TRY(rows.design(tokens, costs.array()));
-                         return cost_of(made.design, costs.array());
-                     });
+    const std::string key =
+        fmt::format("rope {} {} {} {}", tokens * rows.rows_of_token, rows.heads, rows.pairs, rows.layout);
+    const auto of_array = [&]() -> Result<Cost> {
+        const RowDesign made = TRY(rows.design(tokens, costs.array()));
+        return cost_of(made.design, costs.array());
+    };
+    Cost cost = TRY(costs.get(key, of_array));
+    cost += cost_of(HostWork{.turns = static_cast<double>(std::ssize(batch.tokens) * rows.pairs)});
+    return cost;
 }
 
 // A sum, or a gated activation.

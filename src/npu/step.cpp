@@ -60,9 +60,24 @@ const StepMaker* find_step(const graph::Program& program, const graph::Node& nod
 Result<Cost> cost_of(const Design& design, const Array& array, std::span<const Sample> samples,
                      std::span<const Share> shares) {
     const Activity activity = TRY(foresee(design, samples, shares));
-    Cost cost{.seconds = estimate(activity, array).seconds(), .memory_bytes = 0};
+    Cost cost{.seconds = estimate(activity, array, {.batched = false}).seconds(), .memory_bytes = 0};
     for (const HostActivity& channel : activity.host) cost.memory_bytes += static_cast<double>(channel.size_bytes);
     return cost;
+}
+
+// By bench_cpu_kernels (npu_*) on one core of a Xeon, in seconds for one of each; not measured beside an NPU.
+Cost cost_of(const HostWork& work) {
+    constexpr double kCores = 4;  // that are free while a GPU and an NPU work
+    constexpr double kRound = 1.2e-9;
+    constexpr double kGather = 0.3e-9;  // of a cache of q8_0
+    constexpr double kCode = 6.5e-9;
+    constexpr double kCopy = 0.1e-9;
+    constexpr double kTurn = 20e-9;
+    constexpr double kFloat = sizeof(float);
+    return {.seconds = (work.rounded * kRound + work.gathered * kGather + work.coded * kCode) / kCores +
+                       work.queries * kRound + work.copied * kCopy + work.turns * kTurn,
+            .memory_bytes = (work.rounded + work.queries + work.coded) * (kFloat + 1) +
+                            (work.gathered + work.copied) * 2 + work.turns * 2 * kFloat};
 }
 
 Result<std::shared_ptr<Buffer>> Workshop::allocate(uint64_t size_bytes) {

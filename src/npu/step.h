@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/threads.h"
@@ -45,6 +46,19 @@ class Workshop {
     // for all that use both.
     Result<std::shared_ptr<Buffer>> weight(const std::string& name, const graph::WeightView& view,
                                            const graph::WeightView* bias);
+    // What the matrix products of a run take, packed by the first that takes it.
+    struct PackedValue {
+        uint64_t run = 0;
+        graph::ValueId value = 0;
+
+        bool operator==(const PackedValue&) const = default;
+    };
+    // Whether it is `value` that lies packed in the memory kept for that. If not, it is from now on.
+    bool is_packed(const PackedValue& value) { return std::exchange(packed_, value) == value; }
+    // A new number for each.
+    uint64_t begin_run() { return ++runs_; }
+    // For what the host does between the runs of the array.
+    ThreadPool& threads() { return threads_; }
 
   private:
     std::unique_ptr<Runtime> runtime_;
@@ -53,24 +67,27 @@ class Workshop {
     // By where the file has the matrix and the bias.
     std::map<std::pair<const std::byte*, const std::byte*>, std::weak_ptr<Buffer>> weights_;
     std::vector<std::shared_ptr<Buffer>> scratch_;
+    PackedValue packed_{.run = 0, .value = -1};
+    uint64_t runs_ = 0;
     ThreadPool threads_;
 };
 
-// What a step takes by the cost model.
-struct Cost {
-    double seconds = 0;
-    double memory_bytes = 0;  // that go to and from the memory of the host
+using Cost = device::StepCost;
 
-    Cost& operator+=(const Cost& other) {
-        seconds += other.seconds;
-        memory_bytes += other.memory_bytes;
-        return *this;
-    }
-};
-
-// Of a run of the design among others. `samples` and `shares` as foresee() takes them.
+// Of a run of the design by itself. `samples` and `shares` as foresee() takes them.
 Result<Cost> cost_of(const Design& design, const Array& array, std::span<const Sample> samples = {},
                      std::span<const Share> shares = {});
+
+// What the host does for a step while the array waits.
+struct HostWork {
+    double rounded = 0;   // floats that it rounds to int8 and packs
+    double queries = 0;   // the same for attention, by one core
+    double gathered = 0;  // bytes of keys and values that it takes out of the cache and packs
+    double coded = 0;     // floats that it writes into the cache
+    double copied = 0;    // bytes
+    double turns = 0;     // pairs of a cosine and a sine
+};
+Cost cost_of(const HostWork& work);
 
 // The costs of steps in sizes that came before: making a design takes longer than looking for it.
 class CostTable {
@@ -109,6 +126,7 @@ class BySize {
 struct StepContext {
     const device::Batch& batch;
     int64_t rows = 0;  // of the values with a row for each token
+    uint64_t run = 0;  // of the Workshop's
 };
 
 class Step {
@@ -149,7 +167,7 @@ struct StepMaker {
     // Why the NPU cannot run the node, in words that name what is in the way; empty: it can.
     std::string (*obstacle)(const graph::Program& program, const graph::Node& node);
     Result<std::unique_ptr<Step>> (*make)(Workshop& shop, const StepSource& source);
-    // By the cost model, each design as one of several that are started together.
+    // By the cost model, each design started by itself, as steps start them.
     Result<Cost> (*predict)(CostTable& costs, const graph::Program& program, const graph::Node& node,
                             const device::Batch& batch);
 };

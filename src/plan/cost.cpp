@@ -13,7 +13,7 @@ namespace tandem::plan {
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();  // seconds: never chosen
+constexpr device::StepCost kUnknown{.seconds = std::numeric_limits<double>::infinity()};  // never chosen
 
 // One sequence's rows, of which the last is wanted.
 device::Batch batch_of(const ChunkShape& chunk) {
@@ -52,8 +52,9 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
         const graph::Segment& segment = segments[static_cast<size_t>(task.segment)];
         const device::Batch& part = parts[static_cast<size_t>(task.micro_batch)].batch;
         if (segment.device == kNpu) {
-            if (machine.npu_bytes) memory_bytes += machine.npu_bytes(segment.program, part);
-            return machine.npu->predict(segment.program, part).value_or(kUnknown);
+            const device::StepCost cost = machine.npu->predict(segment.program, part).value_or(kUnknown);
+            memory_bytes += cost.memory_bytes;
+            return cost.seconds;
         }
         const Work work = work_of(segment.program, part, chunk.kv_dtype);
         memory_bytes += work.bytes;
@@ -67,22 +68,18 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
             .memory_bytes = memory_bytes};
 }
 
-// The time falls with the layers as long as the main device has more to do, then rises.
+// All are tried: which layers are neighbours and how they overlap changes with their number, so the time may have more
+// than one valley.
 Prediction best_npu_prefill(const graph::Program& program, const ChunkShape& chunk, const Machine& machine) {
     const auto with = [&](int layers) {
         return predict(program, {.policy = Policy::npu_prefill, .npu_layers = layers}, chunk, machine);
     };
-    int low = 1;
-    int high = std::max(1, static_cast<int>(program.caches.size()));
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (with(middle).seconds <= with(middle + 1).seconds) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    Prediction best = with(1);
+    for (int layers = 2; layers <= static_cast<int>(program.caches.size()); ++layers) {
+        const Prediction next = with(layers);
+        if (next.seconds < best.seconds) best = next;
     }
-    return with(low);
+    return best;
 }
 
 Prediction best_placement(const graph::Program& program, const ChunkShape& chunk, const Machine& machine) {

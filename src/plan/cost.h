@@ -1,8 +1,6 @@
 // Cost: what a prompt's step takes by the rates of the main device and the NPU's own cost model, for each placement.
 #pragma once
 
-#include <functional>
-
 #include "device/backend.h"
 #include "device/rates.h"
 #include "plan/placement.h"
@@ -12,9 +10,6 @@ namespace tandem::plan {
 struct Machine {
     device::Rates main;
     const device::Backend* npu = nullptr;  // whose predict() is asked
-    // Bytes that the NPU moves to and from memory in a step: both devices share what the main device can read. Not
-    // given: they are not counted.
-    std::function<double(const graph::Program&, const device::Batch&)> npu_bytes = {};
 };
 
 // A chunk of a prompt: `rows` after `past` positions, in micro-batches.

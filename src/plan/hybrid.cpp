@@ -302,8 +302,7 @@ HybridBackend::Choice HybridBackend::choose(const graph::Program& program, const
     const bool layers_missing = options.policy == Policy::npu_prefill && options.npu_layers == 0;
     if (options.policy != Policy::automatic && !layers_missing) return choice;
     const Machine machine{.main = options.main_rates ? options.main_rates() : device::Rates{},
-                          .npu = devices_->npu.get(),
-                          .npu_bytes = options.npu_bytes};
+                          .npu = devices_->npu.get()};
     ChunkShape chunk{
         .rows = static_cast<int>(rows), .past = 0, .micro_rows = options.micro_rows, .kv_dtype = cache.shape().dtype};
     if (layers_missing) {

@@ -21,8 +21,6 @@ struct HybridOptions {
     bool strict = false;          // a step whose NPU part fails, fails
     // What the main device does at best, for the cost model; asked for when a placement has to be found.
     std::function<device::Rates()> main_rates = {};
-    // As Machine::npu_bytes.
-    std::function<double(const graph::Program&, const device::Batch&)> npu_bytes = {};
     // Why the NPU leaves a node to the main device, for the note about it.
     Obstacle obstacle = {};
     // Told once, when the NPU has failed and the main device goes on alone, and once what a placement leaves to the

@@ -85,13 +85,13 @@ class Npu(harness.Case):
             page = file.read()
         alone = {row["prompt"]: row["seconds"] for row in rows if row["policy"] == "gpu"}
         for row in rows:
-            if row["policy"] == "auto":
-                continue
+            placement = f"auto: {row['placement']}" if row["policy"] == "auto" else row["policy"]
             npu = row["npu_busy_s"] / row["seconds"]
             gain = alone[row["prompt"]] / row["seconds"] - 1
-            self.assertIn(f"| {row['prompt']} | {row['policy']} | {row['npu_layers'] or '-'} | {row['seconds']:.2f} | "
+            self.assertIn(f"| {row['prompt']} | {placement} | {row['npu_layers'] or '-'} | {row['seconds']:.2f} | "
                           f"{row['tokens_per_s']:.0f} | {100 * row['gpu_busy_s'] / row['seconds']:.0f} % | "
-                          + ("- | |" if row["policy"] == "gpu" else f"{100 * npu:.0f} % | {100 * gain:+.0f} % |"), page)
+                          + ("- | |" if row["placement"] == "gpu" else f"{100 * npu:.0f} % | {100 * gain:+.0f} % |"),
+                          page)
         with open(picture, "rb") as made, open(os.path.join(DOCS, "pictures", "npu-prefill.svg"), "rb") as kept:
             self.assertEqual(made.read(), kept.read(), "tandem plan --svg docs/pictures/npu-prefill.svg draws it again")
 

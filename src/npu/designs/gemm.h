@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/threads.h"
 #include "npu/design.h"
 
 namespace tandem::npu {
@@ -68,6 +69,6 @@ struct FloatRows {
     int64_t stride = 0;
 };
 // Rounds each row to int8 by its largest magnitude / 127 (half to even) while packing it.
-void quantize_x(const GemmLayout& layout, const FloatRows& x, std::span<std::byte> packed);
+void quantize_x(const GemmLayout& layout, const FloatRows& x, ThreadPool& threads, std::span<std::byte> packed);
 
 }  // namespace tandem::npu

@@ -9,16 +9,39 @@
 namespace tandem::npu {
 namespace {
 
-// One row of a block of x into its 4 x 8 tiles, from column `k` on.
-void put_row_of_x(const GemmLayout& layout, std::span<const int8_t> row, int64_t r, std::byte* block) {
-    for (int64_t k = 0; k < static_cast<int64_t>(row.size()); k += 8) {
-        const int64_t left = std::min<int64_t>(8, static_cast<int64_t>(row.size()) - k);
-        const int64_t in_object = k % layout.tile_k;
-        std::byte* const object = block + k / layout.tile_k * layout.tile_m * layout.tile_k;
-        std::memcpy(object + (r / 4 * (layout.tile_k / 8) + in_object / 8) * 32 + r % 4 * 8, row.data() + k,
-                    static_cast<size_t>(left));
+constexpr int64_t kTileRows = 4;  // of the tiles of x
+constexpr int64_t kTileColumns = 8;
+constexpr int64_t kGroupsAtOnce = 8;  // of four rows, by one thread
+
+// Four rows on their way into tiles, filled up with zeros to whole ones.
+class TileRows {
+  public:
+    explicit TileRows(int64_t columns)
+        : columns_(columns),
+          stride_((columns + kTileColumns - 1) / kTileColumns * kTileColumns),
+          values_(static_cast<size_t>(kTileRows * stride_)) {}
+
+    std::span<int8_t> row(int64_t row) {
+        return std::span(values_).subspan(static_cast<size_t>(row * stride_), static_cast<size_t>(columns_));
     }
-}
+
+    // They are rows `r` and on of the block.
+    void put(const GemmLayout& layout, int64_t r, std::byte* block) const {
+        std::byte* object = block + r * layout.tile_k;
+        for (int64_t k = 0; k < stride_; k += layout.tile_k, object += layout.tile_m * layout.tile_k) {
+            std::byte* tile = object;
+            for (int64_t i = k; i < std::min(stride_, k + layout.tile_k); i += kTileColumns) {
+                for (int64_t row = 0; row < kTileRows; ++row, tile += kTileColumns)
+                    std::memcpy(tile, values_.data() + row * stride_ + i, kTileColumns);
+            }
+        }
+    }
+
+  private:
+    int64_t columns_;
+    int64_t stride_;
+    std::vector<int8_t> values_;
+};
 
 // One row of a block of w into column `c` of its 8 x 8 tiles.
 void put_row_of_w(const GemmLayout& layout, std::span<const int8_t> row, int64_t c, std::byte* block) {
@@ -56,11 +79,14 @@ void clear(std::span<std::byte> packed) {
 void pack_x(const GemmLayout& layout, const PackedRows& x, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.x_bytes() && std::ssize(x.scales) <= layout.m && x.columns <= layout.k);
     clear(packed);
-    for (int64_t i = 0; i < std::ssize(x.scales); ++i) {
+    for (int64_t i = 0; i < std::ssize(x.scales); i += kTileRows) {
+        TileRows tiles(x.columns);
         const XPlace place = place_of_x(layout, i, packed);
-        put_row_of_x(layout, x.values.subspan(static_cast<size_t>(i * x.columns), static_cast<size_t>(x.columns)),
-                     place.row, place.block);
-        put_scale(layout, x.scales[static_cast<size_t>(i)], place.row, place.scales);
+        for (int64_t row = 0; row < std::min(kTileRows, std::ssize(x.scales) - i); ++row) {
+            std::copy_n(x.values.begin() + (i + row) * x.columns, x.columns, tiles.row(row).begin());
+            put_scale(layout, x.scales[static_cast<size_t>(i + row)], place.row + row, place.scales);
+        }
+        tiles.put(layout, place.row, place.block);
     }
 }
 
@@ -83,16 +109,25 @@ void pack_w(const GemmLayout& layout, const PackedRows& w, std::span<std::byte> 
     }
 }
 
-void quantize_x(const GemmLayout& layout, const FloatRows& x, std::span<std::byte> packed) {
+void quantize_x(const GemmLayout& layout, const FloatRows& x, ThreadPool& threads, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.x_bytes() && x.rows <= layout.m && x.columns <= layout.k);
-    clear(packed);
-    std::vector<int8_t> row(static_cast<size_t>(x.columns));
-    for (int64_t i = 0; i < x.rows; ++i) {
-        const float* const values = x.values + i * x.stride;
-        const XPlace place = place_of_x(layout, i, packed);
-        put_scale(layout, quantize_row({values, row.size()}, row), place.row, place.scales);
-        put_row_of_x(layout, row, place.row, place.block);
-    }
+    if (x.rows < layout.m || x.columns < layout.k) clear(packed);
+    threads.for_each_range(layout.m / kTileRows, kGroupsAtOnce, [&](int64_t first, int64_t last, int /*thread*/) {
+        TileRows tiles(x.columns);
+        for (int64_t i = first * kTileRows; i < std::min(last * kTileRows, x.rows); i += kTileRows) {
+            const XPlace place = place_of_x(layout, i, packed);
+            for (int64_t row = 0; row < kTileRows; ++row) {
+                const std::span<int8_t> to = tiles.row(row);
+                if (i + row < x.rows) {
+                    const float scale = quantize_row({x.values + (i + row) * x.stride, to.size()}, to);
+                    put_scale(layout, scale, place.row + row, place.scales);
+                } else {
+                    std::fill(to.begin(), to.end(), int8_t{0});
+                }
+            }
+            tiles.put(layout, place.row, place.block);
+        }
+    });
 }
 
 }  // namespace tandem::npu

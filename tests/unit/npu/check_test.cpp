@@ -54,6 +54,33 @@ Design many_streams(int column_of_mem, int count) {
     return design;
 }
 
+Worker& worker_on(Design& design, Tile tile) {
+    for (Worker& worker : design.workers)
+        if (worker.tile == tile) return worker;
+    design.workers.push_back({.tile = tile, .body = {}});
+    return design.workers.back();
+}
+
+// One more FIFO between two tiles, with one object in a run; what lies on a shim is moved by the host.
+void connect(Design& design, Tile from, Tile to) {
+    const std::string name = "more" + std::to_string(design.fifos.size());
+    const ObjectType object{Element::i32, 16};
+    design.fifos.push_back({.name = name, .producer = from, .consumers = {to}, .object = object});
+    for (const Tile tile : {from, to}) {
+        if (tile.row == 0) {
+            design.sequence.transfers.push_back({.fifo = name, .argument = 1, .access = {{object.count, 1}}});
+            continue;
+        }
+        std::vector<Statement>& body = worker_on(design, tile).body;
+        body.emplace_back(Acquire{name});
+        body.emplace_back(Release{name});
+    }
+}
+
+void connect(Design& design, Tile from, Tile to, int times) {
+    for (int i = 0; i < times; ++i) connect(design, from, to);
+}
+
 class RefusedDesign : public testing::TestWithParam<Breach> {};
 
 TEST_P(RefusedDesign, NamesTileLimitAndValue) {
@@ -86,7 +113,8 @@ const std::vector<Breach> kTiles{
     {"SameName", [](Design& d) { d.fifos[0].name = "sums"; }, "there are two of FIFO 'sums'"},
     {"NoConsumer", [](Design& d) { d.fifos[0].consumers = {}; }, "FIFO 'in' has no consumer"},
     {"NoDepth", [](Design& d) { d.fifos[0].depth = 0; }, "FIFO 'in' has depth 0"},
-    {"OddObject", [](Design& d) { d.fifos[0].object.count = 1023; }, "objects of 1023 bytes, but DMA moves words of 4"},
+    {"OddObject", [](Design& d) { d.fifos[0].object.count = 1023; },
+     "objects of 1023 bytes at shim (0, 0), but DMA moves words of 4"},
     {"HostToHost",
      [](Design& d) {
          d.fifos[0].consumers = {{1, 0}};
@@ -118,6 +146,48 @@ const std::vector<Breach> kCapacity{
      "mem tile (0, 1) needs 26 buffer descriptors for every second DMA channel and has 24"},
     {"ChannelsIn", [](Design& d) { d = many_streams(0, 8); },
      "mem tile (0, 1) needs 8 DMA channels for what arrives and has 6"},
+    {"Locks",  // of a FIFO in the memory of a core, which needs no channel
+     [](Design& d) {
+         connect(d, {0, 2}, {0, 3}, 7);
+     },
+     "compute tile (0, 2) needs 18 locks and has 16"},
+    {"CoreChannelsIn",
+     [](Design& d) {
+         connect(d, {2, 2}, {0, 2}, 2);
+     },
+     "compute tile (0, 2) needs 3 DMA channels for what arrives and has 2"},
+    {"CoreChannelsOut",
+     [](Design& d) {
+         connect(d, {0, 3}, {2, 3}, 2);
+     },
+     "compute tile (0, 3) needs 3 DMA channels for what leaves and has 2"},
+    {"ShimChannelsIn",
+     [](Design& d) {
+         connect(d, {0, 4}, {0, 0}, 2);
+     },
+     "shim (0, 0) needs 3 DMA channels for what arrives and has 2"},
+    {"ShimChannelsOut",
+     [](Design& d) {
+         connect(d, {0, 0}, {0, 4}, 2);
+     },
+     "shim (0, 0) needs 3 DMA channels for what leaves and has 2"},
+    {"MemTileChannelsOut",
+     [](Design& d) {
+         Link split{.from = {"whole"}, .to = {}};
+         d.fifos.push_back(
+             {.name = "whole", .producer = {0, 0}, .consumers = {{0, 1}}, .object = {Element::i32, 6 * 16}});
+         d.sequence.transfers.push_back({.fifo = "whole", .argument = 1, .access = {{6 * 16, 1}}});
+         for (int i = 0; i < 6; ++i) {
+             const Tile core{1 + i / 4, 2 + i % 4};
+             const std::string name = "part" + std::to_string(i);
+             d.fifos.push_back({.name = name, .producer = {0, 1}, .consumers = {core}, .object = {Element::i32, 16}});
+             d.workers.push_back({.tile = core, .body = {Acquire{name}, Release{name}}});
+             split.to.push_back(name);
+             split.offsets.push_back(16 * i);
+         }
+         d.links.push_back(split);
+     },
+     "mem tile (0, 1) needs 7 DMA channels for what leaves and has 6"},
 };
 
 const std::vector<Breach> kAccesses{
@@ -129,6 +199,26 @@ const std::vector<Breach> kAccesses{
          d.fifos[2].to_stream = {{4, 256}, {8, 8}, {4, 64}, {8, 1}};
      },
      "FIFO 'sums' at compute tile (0, 2) walks over 4 dimensions, but descriptors have 3 there"},
+    {"MemTileDimensions",
+     [](Design& d) {
+         d.fifos[1].to_stream = {{2, 512}, {2, 256}, {8, 8}, {4, 64}, {8, 1}};
+     },
+     "FIFO 'tiled' at mem tile (0, 1) walks over 5 dimensions, but descriptors have 4 there"},
+    {"MemTileWords", [](Design& d) { d.fifos[0].object.count = d.fifos[1].object.count = 524288; },
+     "FIFO 'in' at mem tile (0, 1) has objects of 131072 words, but descriptors move 131071"},
+    {"MemTileSteps",
+     [](Design& d) {
+         d.fifos[0].object.count = d.fifos[1].object.count = 16384;
+         d.fifos[1].to_stream = {{4, 4}, {1024, 16}, {4, 1}};
+     },
+     "FIFO 'tiled' at mem tile (0, 1) has a dimension of 1024 steps, but descriptors take 1023"},
+    {"Strides",
+     [](Design& d) {
+         d.fifos[0].object.count = d.fifos[1].object.count = 65520;
+         d.fifos[1].to_stream = {};
+         d.fifos[1].from_stream = {{{2, 32772}, {2, 16}, {16380, 1}}};
+     },
+     "FIFO 'tiled' at compute tile (0, 2) has steps of 8193 words, but descriptors take 8192"},
     {"OutOfBounds",
      [](Design& d) {
          d.fifos[1].to_stream = {{4, 257}, {8, 8}, {4, 64}, {8, 1}};
@@ -181,6 +271,11 @@ const std::vector<Breach> kTransfers{
      "FIFO 'sums', which neither comes from the host nor goes to it"},
     {"Offset", [](Design& d) { d.sequence.transfers[0].offset = 2; }, "begins at byte 2, but DMA addresses words of 4"},
     {"Beyond", [](Design& d) { d.sequence.transfers[0].offset = 4; }, "walks to element 8191, but there are 8188"},
+    {"Dimensions",
+     [](Design& d) {
+         d.sequence.transfers[0].access = {{2, 4096}, {2, 2048}, {2, 1024}, {2, 512}, {512, 1}};
+     },
+     "at shim (0, 0) walks over 5 dimensions, but descriptors have 4 there"},
     {"Repeat",
      [](Design& d) {
          d.sequence.transfers[0].access = {{65, 0}, {1024, 1}};
@@ -236,7 +331,9 @@ const std::vector<Breach> kWorkers{
     {"BufferType", [](Design& d) { std::get<Call>(first_loop(d)[2]).arguments[0] = BufferArgument{"total"}; },
      "with 1024 i32 as argument 0, but it takes 1024 i8"},
     {"Mmul", [](Design& d) { d.kernels[0].mmul = "8x8x8 i8"; },
-     "the shape '8x8x8 i8', which cores of npu1 do not have"},
+     "the worker of compute tile (0, 2) calls 'matmul_i8', which multiplies in the shape '8x8x8 i8': cores of npu1 "
+     "have "
+     "others (4x8x4 i8, "},
     {"Rounds", [](Design& d) { std::get<Loop>(d.workers[0].body[0]).count = 0; }, "a loop of 0 rounds"},
     {"Counts", [](Design& d) { std::get<Loop>(d.workers[0].body[0]).count = 5; },
      "FIFO 'in' gets 8 objects in a run, but mem tile (0, 1) takes 10"},

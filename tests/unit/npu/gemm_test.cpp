@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "npu/designs/quantize_row.h"
 #include "npu/emulator.h"
 
 namespace tandem::npu {
@@ -136,13 +137,65 @@ TEST(Gemm, WeightsArePackedOnceForAllM) {
     EXPECT_FALSE(gemm_layout({64, 64, 64, "npu9"}));
 }
 
+std::vector<float> random_rows(int64_t count) {
+    std::mt19937 random(5);
+    std::normal_distribution<float> value(0, 3);
+    std::vector<float> rows(static_cast<size_t>(count));
+    for (float& v : rows) v = value(random);
+    return rows;
+}
+
+// Of every length, as its last elements come singly.
+TEST(QuantizeRow, RoundsEachElementToTheNearestHalfToEven) {
+    for (int64_t length = 1; length < 70; ++length) {
+        std::vector<float> row = random_rows(length);
+        row[0] = 127;  // a scale of 1, so that halves are halves
+        for (size_t i = 1; i < row.size(); i += 2) row[i] = std::nearbyint(row[i]) + 0.5F;
+        std::vector<int8_t> rounded(row.size());
+        EXPECT_EQ(quantize_row(row, rounded), 1.0F);
+        for (size_t i = 0; i < row.size(); ++i)
+            EXPECT_EQ(rounded[i], static_cast<int8_t>(std::nearbyint(row[i]))) << row[i];
+    }
+}
+
+TEST(QuantizeRow, OfWhatIsNoNumberNothingIsLeft) {
+    for (const float value : {NAN, INFINITY, -INFINITY}) {
+        std::vector<float> row(40, 1.0F);
+        row[37] = value;
+        std::vector<int8_t> rounded(row.size(), 1);
+        EXPECT_TRUE(std::isnan(quantize_row(row, rounded)));
+        EXPECT_EQ(rounded, std::vector<int8_t>(row.size(), 0));
+    }
+}
+
+// In whole tiles and in parts of them, by several threads: as when the rows are rounded first and packed then.
+TEST(Gemm, RoundsAndPacksAtOnce) {
+    ThreadPool threads(3);
+    for (const GemmShape& shape : {GemmShape{128, 240, 64, "npu1"}, GemmShape{61, 100, 64, "npu1"}}) {
+        const GemmLayout layout = *gemm_layout(shape);
+        const std::vector<float> x = random_rows(shape.m * shape.k);
+        std::vector<int8_t> values(x.size());
+        std::vector<float> scales(static_cast<size_t>(shape.m));
+        const auto columns = static_cast<size_t>(shape.k);
+        for (size_t i = 0; i < scales.size(); ++i)
+            scales[i] = quantize_row({x.data() + i * columns, columns}, {values.data() + i * columns, columns});
+        std::vector<std::byte> expected(static_cast<size_t>(layout.x_bytes()));
+        pack_x(layout, {.values = values, .scales = scales, .columns = shape.k}, expected);
+        std::vector<std::byte> packed(expected.size());
+        quantize_x(layout, {.values = x.data(), .rows = shape.m, .columns = shape.k, .stride = shape.k}, threads,
+                   packed);
+        EXPECT_EQ(packed, expected);
+    }
+}
+
 TEST(Gemm, RowsAreRoundedByTheirLargestMagnitude) {
     const GemmLayout layout = *gemm_layout({3, 8, 16, "npu1"});
     const std::vector<float> x{12.7F, -6.3F, 0.05F, 0.15F, 0, 0, 0, 0,   // scale 0.1
                                0,     0,     0,     0,     0, 0, 0, 0,   // of zeros
                                1,     2,     NAN,   4,     5, 6, 7, 8};  // of none
     std::vector<std::byte> packed(static_cast<size_t>(layout.x_bytes()));
-    quantize_x(layout, {.values = x.data(), .rows = 3, .columns = 8, .stride = 8}, packed);
+    ThreadPool threads(2);
+    quantize_x(layout, {.values = x.data(), .rows = 3, .columns = 8, .stride = 8}, threads, packed);
     const std::vector<int8_t> wanted{127, -63, 0, 2};
     for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(static_cast<int8_t>(packed[i]), wanted[i]) << i;
     std::array<float, 3> scales{};

@@ -115,6 +115,36 @@ TEST(RopeStep, MoreHeadsThanACoreHasMemoryFor) {
     expect_rope(64, rope_of(128, 64, op::RopeLayout::half));
 }
 
+// The host packs what several products take once; what it does is in the prediction, in time and in bytes.
+TEST(LinearStep, IsPredictedWithWhatTheHostPacks) {
+    constexpr int64_t kIn = 512;
+    constexpr int64_t kOut = 256;
+    const auto predicted = [&](int products) {
+        graph::Graph g;
+        const graph::Tensor x =
+            g.embed(g.weight("table", graph::matrix_type(DType::f32, graph::Dim::of(8), kIn)), g.tokens(), 1.0F);
+        for (int i = 0; i < products; ++i) {
+            const std::string name = "w" + std::to_string(i);
+            g.result(name, g.linear(g.weight(name, graph::matrix_type(DType::f32, graph::Dim::of(kOut), kIn)), x));
+        }
+        graph::Program program = std::move(g).finish();
+        program.nodes.erase(program.nodes.begin());  // what comes before the first product is not the NPU's
+        device::Batch batch;
+        batch.tokens.resize(64);
+        const std::unique_ptr<device::Backend> npu = make_backend(make_emulator_runtime().value(), *find_array("npu1"));
+        return npu->predict(program, batch).value();
+    };
+    const Array& array = *find_array("npu1");
+    const Cost product = *cost_of(*gemm_i8(*gemm_layout({.m = 64, .k = kIn, .n = kOut, .array = "npu1"})), array);
+    const Cost packing = cost_of(HostWork{.rounded = 64 * kIn});
+    EXPECT_GT(packing.seconds, 0);
+    EXPECT_GE(packing.memory_bytes, 64 * kIn * 5);  // floats read, int8 written
+    for (const int products : {1, 3}) {
+        EXPECT_NEAR(predicted(products).seconds, products * product.seconds + packing.seconds, 1e-12);
+        EXPECT_NEAR(predicted(products).memory_bytes, products * product.memory_bytes + packing.memory_bytes, 1e-3);
+    }
+}
+
 // Whole numbers below 127 with 127 among them are rounded to themselves, so that nothing but the bias is new.
 TEST(LinearStep, AddsItsBias) {
     constexpr int64_t kIn = 40;
