@@ -101,12 +101,18 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
     const bool needed = policy == plan::Policy::npu_attention || policy == plan::Policy::npu_prefill;
     if (options.npu == "off" && needed)
         return fail("--placement {} needs an NPU, but --npu is off: leave one of them out", options.placement);
-    if (options.npu == "off" || policy == plan::Policy::main_only) return main;
+    const auto alone = [&] {
+        if (!options.trace.empty())
+            note(fmt::format("--trace: {} runs everything, so nothing overlaps and {} is not written",
+                             main->describe().name, options.trace));
+        return std::move(main);
+    };
+    if (options.npu == "off" || policy == plan::Policy::main_only) return alone();
     Result<OpenedNpu> opened = open_npu_of(request);
     if (!opened && (options.npu == "emulator" || (needed && request.strict))) return opened.error();
     if (!opened) {
         if (needed) note(fmt::format("{}; {} runs everything", opened.error().message, main->describe().name));
-        return main;
+        return alone();
     }
     std::string main_name = main->describe().name;
     std::unique_ptr<device::Backend> second = npu::make_backend(std::move(opened->runtime), *opened->array);

@@ -22,6 +22,8 @@ struct Devices {
     std::unique_ptr<device::Backend> npu;
     HybridOptions options;
     std::atomic<bool> npu_failed = false;
+    std::atomic<bool> npu_used = false;     // something was compiled for both
+    std::atomic<bool> npu_spurned = false;  // something was compiled that is faster without it
     std::atomic<bool> left_noted = false;
 
     device::Backend& of(int device) const { return device == kNpu ? *npu : *main; }
@@ -265,9 +267,17 @@ class HybridBackend final : public device::Backend {
         description_.hardware += " + " + second.hardware;
         description_.details +=
             fmt::format("; {}: {}; placement {}", second.name, second.details, name(devices_->options.policy));
+        unused_ = failed_ = devices_->main->describe();
+        unused_.details += fmt::format("; placement auto: faster without the {}", second.name);
+        failed_.name += fmt::format(" ({} failed)", second.name);
+        unused_.step_rows = failed_.step_rows = description_.step_rows;
     }
 
-    const device::Description& describe() const override { return description_; }
+    // Reports ask when something has run: it says who did.
+    const device::Description& describe() const override {
+        if (devices_->npu_failed) return failed_;
+        return devices_->npu_spurned && !devices_->npu_used ? unused_ : description_;
+    }
 
     bool supports(const graph::Program& program, const graph::Node& node) const override {
         return devices_->main->supports(program, node);
@@ -291,6 +301,8 @@ class HybridBackend final : public device::Backend {
 
     std::shared_ptr<Devices> devices_;
     device::Description description_;
+    device::Description unused_;  // by a model that is faster without the NPU
+    device::Description failed_;  // the main device goes on alone
 };
 
 // A placement that is asked for by name is taken for every prompt; `auto` finds from how many rows on it pays.
@@ -329,11 +341,14 @@ Result<std::unique_ptr<device::Executable>> HybridBackend::compile(const graph::
         options.limits.tokens < 2)
         return devices_->main->compile(program, weights, std::move(cache), options);
     const Choice choice = choose(program, *cache, options.limits.tokens);
-    if (choice.placement.policy == Policy::main_only)
+    if (choice.placement.policy == Policy::main_only) {
+        devices_->npu_spurned = true;
         return devices_->main->compile(program, weights, std::move(cache), options);
+    }
     auto executable = std::make_unique<HybridExecutable>(devices_);
     const Status prepared = executable->prepare({program, weights, cache, options}, choice.placement, choice.min_rows);
     if (prepared) {
+        devices_->npu_used = true;
         devices_->note_left(program, choice.placement);
         return std::unique_ptr<device::Executable>(std::move(executable));
     }

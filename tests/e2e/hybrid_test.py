@@ -24,6 +24,15 @@ class Hybrid(harness.Case):
         shown = self.reported("run", "tales", PROMPT, "-n", 8, "--temperature", 0)
         self.assertNotIn("npu", shown)
 
+    def test_a_trace_of_one_device_is_not_written_and_that_is_said(self):
+        shown = self.reported("run", "tales", "Hello", "-n", 1, "--placement", "gpu", "--trace", "nowhere.json")
+        self.assertIn("--trace: cpu runs everything", shown)
+
+    def test_auto_says_who_ran(self):
+        shown = self.reported("run", "tales", "Hello", "-n", 1, "--npu", "emulator")
+        self.assertIn("; cpu;", shown)
+        self.assertNotIn("npu emulator", shown)
+
     def test_without_an_npu_the_device_runs_everything_and_a_strict_run_fails(self):
         shown = self.reported("run", "tales", PROMPT, "-n", 4, "--placement", "npu-prefill")
         self.assertIn("cpu runs everything", shown)

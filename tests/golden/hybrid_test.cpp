@@ -170,11 +170,14 @@ TEST_P(Hybrid, AutoTakesTheNpuWhereItPaysAndOnlyThere) {
     const models::Model model = models::load(checkpoint).value();
     const std::unique_ptr<device::Backend> alone = reference_device();
     const std::vector<float> expected = chunked_logits(*alone, model);
+    const std::string names = alone->describe().name + " + npu emulator";
     const auto found_with = [&](const device::Rates& rates) {
         const std::unique_ptr<device::Backend> both = plan::make_hybrid(
             reference_device(), emulated_npu(),
             {.policy = plan::Policy::automatic, .micro_rows = 16, .strict = true, .main_rates = [=] { return rates; }});
-        return deviation(chunked_logits(*both, model), expected);
+        const Deviation found = deviation(chunked_logits(*both, model), expected);
+        EXPECT_EQ(both->describe().name, found.largest == 0 ? alone->describe().name : names) << "who ran";
+        return found;
     };
     EXPECT_EQ(found_with({.read_bytes_per_s = 1e12, .matrix_flops_per_s = 1e15}).largest, 0)
         << "the main device is faster";

@@ -125,6 +125,7 @@ TEST_F(HybridEngine, AnNpuThatVanishesCostsNoRequest) {
     const std::unique_ptr<Engine> alone = open_on(cpu());
     const std::unique_ptr<device::Backend> device = hybrid({.fails_after = 20});  // in the middle of a layer
     const std::unique_ptr<Engine> engine = open_on(*device);
+    EXPECT_EQ(device->describe().name, "cpu + npu emulator");
     std::vector<Ticket> tickets;
     tickets.reserve(3);
     for (int i = 0; i < 3; ++i) tickets.push_back(submit(*engine, question(kQuestions[i])));
@@ -135,6 +136,7 @@ TEST_F(HybridEngine, AnNpuThatVanishesCostsNoRequest) {
     }
     ASSERT_EQ(notes_.size(), 1U);
     EXPECT_NE(notes_[0].find("goes on alone"), std::string::npos);
+    EXPECT_EQ(device->describe().name, "cpu (npu emulator failed)") << "as every report from now on";
 }
 
 TEST_F(HybridEngine, AStrictOneFailsWhatWasUnderWayAndGoesOn) {
