@@ -91,8 +91,9 @@ class RecordedProgram final : public device::Executable {
     Status record_stages(Recorder& recorder, const Bucket& bucket, std::span<const Stage> stages,
                          const std::function<void()>& after_each);
     Status record_results(Recorder& recorder, const Bucket& bucket);
-    // Nobody wants a row of what it makes.
+    // Nobody wants a row of what it makes, or another stage makes it.
     bool skipped(const Stage& stage, const Bucket& bucket) const {
+        if (stage.needless && stage.needless(bucket)) return true;
         const graph::Dim rows = staged_.values[static_cast<size_t>(stage.writes.front())].rows;
         return rows.kind == graph::Dim::Kind::outputs && bucket.extents.outputs == 0;
     }
@@ -130,7 +131,10 @@ class RecordedProgram final : public device::Executable {
 };
 
 Status RecordedProgram::prepare(const CompileContext& context) {
-    staged_ = TRY(lower(program_, {.cache = cache_.get(), .tuning = tuning_, .exact = context.exact}));
+    staged_ = TRY(lower(program_, {.cache = cache_.get(),
+                                   .tuning = tuning_,
+                                   .capabilities = queue_.device()->capabilities(),
+                                   .exact = context.exact}));
     TRY(load_weights(context.weights));
     TRY(import_shared(context.options));
     TRY(place_values(context.work));

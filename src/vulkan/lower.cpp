@@ -89,6 +89,53 @@ NormParams norm_params(const StageArgs& args, WeightIndex index, float eps) {
     return {args.weight(index).planes[Planes::quants], eps};
 }
 
+// What is made of the products of q, k and v, by a stage of its own or by attention.
+struct HeadsStage {
+    Product qkv;
+    std::optional<Product> v;
+    graph::Dim rows;
+    WeightIndex q_norm, k_norm;
+    float eps;
+    op::Rope rope;
+    uint32_t heads;
+    int layer;
+    ValueIndex q;
+
+    std::vector<ValueIndex> reads() const {
+        return v ? std::vector<ValueIndex>{qkv.y, v->y} : std::vector<ValueIndex>{qkv.y};
+    }
+    Result<HeadsCall> call(const StageArgs& args) const;
+};
+
+Result<HeadsCall> HeadsStage::call(const StageArgs& args) const {
+    const uint32_t count = row_count(rows, args.bucket);
+    const std::vector<uint64_t> turns = turns_of(rope.inv_freq);
+    const auto vector = [&](WeightIndex index) {
+        return index == kNone ? 0 : args.weight(index).planes[Planes::quants];
+    };
+    return HeadsCall{.qkv = args.value(qkv.y).begin,
+                     .splits = product_splits(qkv, args.tuning, count),
+                     .v = v ? args.value(v->y).begin : 0,
+                     .v_splits = v ? product_splits(*v, args.tuning, count) : 0,
+                     .rows = count,
+                     .heads = heads,
+                     .q_norm = vector(q_norm),
+                     .k_norm = vector(k_norm),
+                     .eps = eps,
+                     .rope = &rope,
+                     .turns = TRY(args.constant(std::as_bytes(std::span(turns)))),
+                     .cache = *args.cache,
+                     .layer = layer,
+                     .step = args.step,
+                     .q = args.value(q).begin};
+}
+
+// Single rows of sequences wait for nobody else's keys.
+bool made_by_attention(const Bucket& bucket, const Tuning& tuning, const Capabilities& device,
+                       const op::Attention& op) {
+    return bucket.one_row_each && attention_makes_heads(tuning.attention, device, op);
+}
+
 class Lowering {
   public:
     Lowering(const graph::Program& program, const LoweringOptions& options)
@@ -144,7 +191,7 @@ class Lowering {
     std::map<ValueId, ValueIndex> tensors_;
     std::map<std::pair<ValueId, bool>, ValueIndex> activations_;  // by the value, and whether plain weights read it
     std::map<ValueId, Product> partials_;                         // products whose splits the reader adds up
-    std::map<ValueId, ValueIndex> queries_;                       // of attention, f16
+    std::map<ValueId, HeadsStage> heads_;                         // by the queries
     std::map<std::vector<ValueId>, WeightIndex> weights_;
     ValueIndex attention_scratch_ = kNone;
 };
@@ -346,39 +393,37 @@ void Lowering::attention_inputs(const AttentionInputs& match) {
     std::vector<NodeIndex> together = {match.q, match.k};
     if (!match.v_apart) together.push_back(match.v);
     const Product product = partial_product(together, rows);
-    std::vector<ValueIndex> reads = {product.y};
     std::optional<Product> v;
-    if (match.v_apart) reads.push_back((v = partial_product({match.v}, rows))->y);
+    if (match.v_apart) v = partial_product({match.v}, rows);
 
     const uint32_t q_cols = cols_of(q);
     const ValueIndex queries = add_value(
         {.rows = rows, .cols = q_cols, .size_bytes = [=](uint32_t count) { return uint64_t{2} * count * q_cols; }});
-    queries_[q] = queries;
     const WeightIndex q_norm = match.q_norm ? weight({program_.nodes[*match.q_norm].inputs[1]}) : kNone;
     const WeightIndex k_norm = match.k_norm ? weight({program_.nodes[*match.k_norm].inputs[1]}) : kNone;
     const float eps = match.q_norm ? program_.nodes[*match.q_norm].op.as<op::RmsNorm>()->eps : 0.0F;
     const op::Rope rope = *program_.nodes[match.q_rope].op.as<op::Rope>();
     const int layer = program_.nodes[match.write].op.as<op::KvWrite>()->cache;
-    emit("heads", std::move(reads), {queries}, [=](Recorder& rec, const StageArgs& args) -> Status {
-        const uint32_t count = row_count(rows, args.bucket);
-        const std::vector<uint64_t> turns = turns_of(rope.inv_freq);
-        return record_heads(rec, args.capabilities,
-                            {.qkv = args.value(product.y).begin,
-                             .splits = product_splits(product, args.tuning, count),
-                             .v = v ? args.value(v->y).begin : 0,
-                             .v_splits = v ? product_splits(*v, args.tuning, count) : 0,
-                             .rows = count,
-                             .heads = q_cols / static_cast<uint32_t>(rope.head_dim),
-                             .q_norm = q_norm == kNone ? 0 : args.weight(q_norm).planes[Planes::quants],
-                             .k_norm = k_norm == kNone ? 0 : args.weight(k_norm).planes[Planes::quants],
-                             .eps = eps,
-                             .rope = &rope,
-                             .turns = TRY(args.constant(std::as_bytes(std::span(turns)))),
-                             .cache = *args.cache,
-                             .layer = layer,
-                             .step = args.step,
-                             .q = args.value(queries).begin});
+    const HeadsStage heads{.qkv = product,
+                           .v = v,
+                           .rows = rows,
+                           .q_norm = q_norm,
+                           .k_norm = k_norm,
+                           .eps = eps,
+                           .rope = rope,
+                           .heads = q_cols / static_cast<uint32_t>(rope.head_dim),
+                           .layer = layer,
+                           .q = queries};
+    heads_.emplace(q, heads);
+    const op::Attention op = *program_.nodes[match.attention].op.as<op::Attention>();
+    emit("heads", heads.reads(), {queries}, [=](Recorder& rec, const StageArgs& args) -> Status {
+        return record_heads(rec, args.capabilities, TRY(heads.call(args)));
     });
+    const Tuning* const tuning = &options_.tuning;
+    const Capabilities* const device = &options_.capabilities;
+    staged_.stages.back().needless = [=](const Bucket& bucket) {
+        return made_by_attention(bucket, *tuning, *device, op);
+    };
 }
 
 // One for all layers, which run one after another.
@@ -404,25 +449,33 @@ ValueIndex Lowering::new_attention_scratch(graph::Dim rows) {
 void Lowering::attention(NodeIndex n) {
     const Node& node = program_.nodes[n];
     const op::Attention op = *node.op.as<op::Attention>();
-    const ValueIndex q = queries_.at(node.inputs[0]);
+    const HeadsStage heads = heads_.at(node.inputs[0]);
     const DType reader = weight_dtype(uses_.users(node.output).front());
     const ValueIndex y = new_activations(node.output, reader);
     const graph::Dim rows = rows_of(node.output);
     const uint32_t cols = cols_of(node.output);
     if (attention_scratch_ == kNone) attention_scratch_ = new_attention_scratch(rows);
     const ValueIndex scratch = attention_scratch_;
-    emit("attention", {q}, {y, scratch}, [=](Recorder& rec, const StageArgs& args) {
+    std::vector<ValueIndex> reads = heads.reads();
+    reads.push_back(heads.q);
+    emit("attention", std::move(reads), {y, scratch}, [=](Recorder& rec, const StageArgs& args) -> Status {
         const uint32_t count = row_count(rows, args.bucket);
-        return record_attention(rec, args.tuning.attention, args.capabilities,
-                                {.q = args.value(q).begin,
-                                 .rows = count,
-                                 .op = op,
-                                 .cache = *args.cache,
-                                 .step = args.step,
-                                 .scratch = args.value(scratch).begin,
-                                 .y = args.value(y).begin,
-                                 .format = activation_format(args.tuning, reader, count, cols),
-                                 .one_row_each = args.bucket.one_row_each});
+        AttentionCall call{.q = args.value(heads.q).begin,
+                           .rows = count,
+                           .op = op,
+                           .cache = *args.cache,
+                           .step = args.step,
+                           .scratch = args.value(scratch).begin,
+                           .y = args.value(y).begin,
+                           .format = activation_format(args.tuning, reader, count, cols),
+                           .one_row_each = args.bucket.one_row_each};
+        if (!made_by_attention(args.bucket, args.tuning, args.capabilities, op))
+            return record_attention(rec, args.tuning.attention, args.capabilities, call);
+        const HeadsCall made = TRY(heads.call(args));
+        const HeadsBlock block = heads_block(made);
+        call.heads = &made;
+        call.heads_block = TRY(args.constant(std::as_bytes(std::span(&block, 1))));
+        return record_attention(rec, args.tuning.attention, args.capabilities, call);
     });
 }
 

@@ -8,6 +8,7 @@ namespace tandem::vulkan {
 struct LoweringOptions {
     const DeviceCache* cache = nullptr;  // may be null when the Program has no cache layers
     const Tuning& tuning;
+    const Capabilities& capabilities;
     bool exact = false;  // every op by itself and in f32, as the Program says it
 };
 

@@ -67,7 +67,8 @@ struct Stage {
     std::vector<ValueIndex> reads;
     std::vector<ValueIndex> writes;
     std::function<Status(Recorder&, const StageArgs&)> record;
-    uint64_t weight_bytes = 0;  // of the matrix that it reads
+    uint64_t weight_bytes = 0;                         // of the matrix that it reads
+    std::function<bool(const Bucket&)> needless = {};  // where a later stage does its work; none: nowhere
 };
 
 struct StagedProgram {

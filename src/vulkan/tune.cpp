@@ -137,7 +137,9 @@ class Search {
         TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 528U, 1056U}, decode));
         if (!tuning_.stream.empty()) {
             const Seconds many = [&] { return measures_.decode_seconds(kManySequences, kShortContext); };
-            TRY(choose("attention.matrix_lanes", attention.matrix_lanes, std::array{0U, 32U, 64U, 128U}, many));
+            TRY(choose("attention.matrix_lanes", attention.matrix_lanes, std::array{0U, 32U, 64U, 96U, 128U}, many));
+            TRY(choose("attention.wide_lanes", attention.wide_lanes, std::array{64U, 96U, 128U}, many));
+            TRY(choose("attention.wide_groups", attention.wide_groups, std::array{132U, 264U, 528U}, many));
         }
         TRY(choose("attention.tile_rows", attention.tile_rows, std::array{16U, 32U, 64U, 128U}, prompt));
         return choose("attention.tile_positions", attention.tile_positions, std::array{16U, 32U, 64U}, prompt);

@@ -68,6 +68,8 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
     value("lanes", t.lanes, {.least = 64, .most = 256, .power_of_two = true});
     value("groups", t.groups, {.most = 1 << 16});
     value("matrix_lanes", t.matrix_lanes, {.least = 0, .most = 256});
+    value("wide_lanes", t.wide_lanes, {.least = 32, .most = 256});
+    value("wide_groups", t.wide_groups, {.most = 1 << 16});
     value("tile_rows", t.tile_rows, {.least = 16, .most = 128, .power_of_two = true});
     value("tile_positions", t.tile_positions, {.least = 16, .most = 64, .power_of_two = true});
 }
@@ -148,8 +150,9 @@ Status check(const Tuning& tuning, const DeviceInfo& device) {
     if (tuning.gated.lanes / tuning.gated.lanes_per_row * tuning.gated.rows % 32 != 0)
         return fail("gated: {} lanes in groups of {} with {} rows each make no multiple of 32 rows", tuning.gated.lanes,
                     tuning.gated.lanes_per_row, tuning.gated.rows);
-    if (tuning.attention.matrix_lanes % 32 != 0)
-        return fail("attention.matrix_lanes is {}, expected a multiple of 32", tuning.attention.matrix_lanes);
+    for (const uint32_t lanes : {tuning.attention.matrix_lanes, tuning.attention.wide_lanes}) {
+        if (lanes % 32 != 0) return fail("attention: matrices by {} lanes, expected a multiple of 32", lanes);
+    }
     for (const MatmulTuning& matmul : tuning.matmul) TRY(fit_matmul(matmul, device.capabilities));
     for (const StreamTuning& stream : tuning.stream) {
         const uint64_t shared = uint64_t{stream.depth_warps - 1} * stream.warps / stream.depth_warps *

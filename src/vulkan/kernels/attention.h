@@ -4,6 +4,7 @@
 #include "graph/ops.h"
 #include "vulkan/activations.h"
 #include "vulkan/cache.h"
+#include "vulkan/kernels/heads.h"
 #include "vulkan/recorder.h"
 #include "vulkan/step_state.h"
 #include "vulkan/tuning.h"
@@ -21,7 +22,13 @@ struct AttentionCall {
     VkDeviceAddress y = 0;  // Activations [rows][heads * head_dim]
     ActivationFormat format = ActivationFormat::f32;
     bool one_row_each = false;  // every sequence of the step has a single row
+    // Where attention_makes_heads(): what to make in place of reading q, and heads_block() of it on the device.
+    const HeadsCall* heads = nullptr;
+    VkDeviceAddress heads_block = 0;
 };
+
+// Whether the dispatch of single rows can make their heads, for which it needs lanes and shared memory.
+bool attention_makes_heads(const AttentionTuning& tuning, const Capabilities& device, const op::Attention& op);
 
 // Heads of 32, 64, ... 256 elements, at most eight to a kv head, in a cache of f16 or q8_0; all else is for the
 // op's own kernel.

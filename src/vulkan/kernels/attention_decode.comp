@@ -1,6 +1,7 @@
 // Attention of rows that each have a whole context to read: the visible positions of a row are split among workgroups, and
 // the last of them to finish puts the parts together. One workgroup per split, kv head and row makes all query heads of the
-// kv head, so that keys and values are read once.
+// kv head, so that keys and values are read once. With MAKES it makes its queries from the products, and the workgroup that has
+// the last position its key and value.
 //
 // MATRIX == NONE: a tile is TILE positions. Four lanes share a key; CHUNKS lanes (a team) share a value, eight elements each.
 // Else each warp has its own tiles of 16 positions, which it multiplies as matrices (kernels/lane_matrix.glsl) of 16 query
@@ -11,6 +12,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_memory_scope_semantics : require
 #define NONE 2
 #include "common.glsl"
@@ -28,9 +30,14 @@ layout(constant_id = 5) const uint BLOCK_TOKENS = 32;
 layout(constant_id = 6) const uint SPLITS = 1;  // at most
 layout(constant_id = 7) const uint FORMAT = 0;
 layout(constant_id = 8) const bool LISTED = false;  // only the step's single rows, by as many workgroups as there are
+layout(constant_id = 9) const bool MAKES = false;
+layout(constant_id = 10) const uint QKV_SPLITS = 1;  // and the rest as in kernels/heads.comp
+layout(constant_id = 11) const uint PAIRS = 0;
+layout(constant_id = 12) const bool INTERLEAVED = false;
+layout(constant_id = 13) const uint V_SPLITS = 0;
 
 layout(push_constant, scalar) uniform Params {
-    uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]
+    uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]; with MAKES: Heads
     uint64_t step;
     uint64_t positions;
     uint64_t sequence_of_row;
@@ -57,6 +64,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer Pa
 const uint CHUNKS = HEAD_DIM / 8u;  // of 16 bytes
 const uint QUADS = HEAD_DIM / 4u;
 const uint HEADS = KV_HEADS * GROUP;
+const uint TOGETHER = MAKES ? INVOCATIONS / QUADS : 1u;
+const uint ROUNDS = MAKES ? (GROUP + 2u + TOGETHER - 1u) / TOGETHER : 1u;
+#include "heads.glsl"
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer HeadsAt { Heads heads; };
 #if MATRIX == NONE
 const uint TILE = INVOCATIONS / 4u;
 const uint KEY_CHUNKS = CHUNKS / 4u;  // of a lane
@@ -85,6 +96,7 @@ shared vec4 gathered[AT_ONCE * TEAMS * QUADS];
 shared vec2 warp_tops[WARPS][ROWS];  // of each head: the largest score, and the sum of weights
 shared float gathered[WARPS][GROUP * HEAD_DIM];
 #endif
+shared uvec2 made_query[MAKES ? GROUP * QUADS : 1u];
 shared vec2 split_tops[GROUP * SPLITS];
 shared bool is_last;
 
@@ -120,6 +132,34 @@ Share find_share() {
 
 // The last position is of this step, all others of earlier ones.
 bool has_last(Share share, uint tile) { return tile + TILE > share.last; }
+
+uint head_of(uint number) {
+    return number < GROUP ? kv_head * GROUP + number : HEADS + (number - GROUP) * KV_HEADS + kv_head;
+}
+void put_query(uint unused_row, uint number, uint quad, uvec2 halves) { made_query[number * QUADS + quad] = halves; }
+
+// Eight elements of a head of the group.
+uvec4 query_chunk(uint head, uint chunk) {
+    if (MAKES) return uvec4(made_query[head * QUADS + 2u * chunk], made_query[head * QUADS + 2u * chunk + 1u]);
+    return MadeUint4s(p.q + ready).at[(row * HEADS + kv_head * GROUP + head) * CHUNKS + chunk];
+}
+
+// Waits, and makes what this workgroup has to. What a lane loads of it afterwards, another may have written.
+void await_inputs(Share share) {
+    if (!MAKES) {
+        ready = await_chain(p.chain);
+        return;
+    }
+    const Heads heads = HeadsAt(p.q).heads;
+    const HeadRow at =
+        HeadRow(row, p.rows, share.sequence, share.last,
+                CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM), p.cache_k, p.cache_v);
+    const Prepared prepared = prepare_heads(heads, at, lane);
+    ready = await_chain(p.chain);
+    make_heads(heads, at, prepared, ready, lane, GROUP + (share.end > share.last ? 2u : 0u));
+    memoryBarrierBuffer();
+    barrier();
+}
 
 // Columns count the query heads' elements in fours.
 void put_result(uint column, vec4 y) {
@@ -176,7 +216,7 @@ vec4 high_half(uvec4 halves) { return vec4(unpackHalf2x16(halves.z), unpackHalf2
 
 void load_query() {
     for (uint i = lane; i < GROUP * CHUNKS; i += INVOCATIONS) {
-        const uvec4 halves = MadeUint4s(p.q + ready).at[(row * HEADS + kv_head * GROUP) * CHUNKS + i];
+        const uvec4 halves = query_chunk(i / CHUNKS, i % CHUNKS);
         query[2u * i] = p.scale * low_half(halves);
         query[2u * i + 1u] = p.scale * high_half(halves);
     }
@@ -237,7 +277,7 @@ void attend(Share share) {
         load_keys(share, share.begin);
         load_values(share, share.begin);
     }
-    ready = await_chain(p.chain);
+    await_inputs(share);
     if (!old) {
         load_keys(share, share.begin);
         load_values(share, share.begin);
@@ -367,8 +407,7 @@ uint value_pair(uvec4 a, uvec4 b, uint j) {
 
 void load_query(out uvec4 query[KEY_CHUNKS]) {
     [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
-        const uint head = kv_head * GROUP + min(g_lane, GROUP - 1u);
-        const uvec4 halves = MadeUint4s(p.q + ready).at[(row * HEADS + head) * CHUNKS + 4u * i + t_lane];
+        const uvec4 halves = query_chunk(min(g_lane, GROUP - 1u), 4u * i + t_lane);
         query[i] = g_lane < GROUP ? halves : uvec4(0u);
     }
 }
@@ -439,7 +478,7 @@ void attend(Share share) {
         load_keys(first, false);
         load_values(first, false);
     }
-    ready = await_chain(p.chain);
+    await_inputs(share);
     if (first.made) {
         load_keys(first, true);
         load_values(first, true);

@@ -29,17 +29,49 @@ constexpr uint32_t kPreferredWarp = 32;      // lanes
 constexpr uint32_t kSingleRowSlots = 64;     // rows that are made at once where they are listed; more take turns
 constexpr uint32_t kSingleRowsExpected = 4;  // for which the splits are to fill the device
 
-// How the rows that are made one by one share the device.
+// The workgroups that make rows one by one.
+struct RowGroups {
+    uint32_t lanes;   // of each
+    uint32_t groups;  // that fill the device
+};
+
+RowGroups row_groups(const AttentionTuning& tuning, const op::Attention& op, bool matrices) {
+    constexpr int kWide = 128;
+    if (!matrices) return {tuning.lanes, tuning.groups};
+    if (op.head_dim > kWide) return {tuning.wide_lanes, tuning.wide_groups};
+    return {tuning.matrix_lanes, tuning.groups};
+}
+
+// The most that attention_decode.comp has in shared memory, heads that it makes included.
+uint32_t row_shared_bytes(uint32_t lanes, const op::Attention& op, bool matrices, bool cooperative) {
+    const auto head_dim = static_cast<uint32_t>(op.head_dim);
+    const auto group = static_cast<uint32_t>(op.heads / op.kv_heads);
+    const uint32_t warps = divide_up(lanes, kPreferredWarp), together = lanes / (head_dim / 4);
+    uint32_t floats = group * kMaxSplits * 2 + 1;  // what the splits have found
+    if (together > 0) {
+        const uint32_t rounds = divide_up(group + 2, together);
+        floats += rounds * (lanes + together * head_dim) + group * head_dim / 2;
+    }
+    if (matrices) {
+        floats += warps * (16 + group * head_dim + (cooperative ? 0 : 16 * kPreferredWarp));
+    } else {
+        const uint32_t teams = lanes / (head_dim / 8);
+        floats += group * (head_dim + lanes + teams) + std::min(group, std::max(512 / lanes, 1U)) * teams * head_dim;
+    }
+    return floats * sizeof(float);
+}
+
+// How the rows share the device.
 struct Split {
     uint32_t slots;  // rows at once
     uint32_t splits;
 };
 
 // `listed`: only the single rows of a step, mostly few.
-Split split_of(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows, bool listed) {
+Split split_of(uint32_t groups, const op::Attention& op, uint32_t rows, bool listed) {
     const uint32_t expected = listed ? std::min(rows, kSingleRowsExpected) : rows;
     return {listed ? std::min(rows, kSingleRowSlots) : rows,
-            std::clamp(tuning.groups / (expected * static_cast<uint32_t>(op.kv_heads)), 1U, kMaxSplits)};
+            std::clamp(groups / (expected * static_cast<uint32_t>(op.kv_heads)), 1U, kMaxSplits)};
 }
 
 // What the splits of a row leave for the last of them. The counters come first and take the same place whatever the
@@ -87,9 +119,16 @@ struct Touched {
 Touched touched(const AttentionTuning& tuning, const AttentionCall& call) {
     const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
     const auto cols = static_cast<uint64_t>(call.op.heads) * static_cast<uint64_t>(call.op.head_dim);
-    return {{{call.q, call.rows * cols * sizeof(uint16_t)}, whole(layer.keys), whole(layer.values)},
-            {{call.y, activation_bytes(call.format, call.rows, cols)},
-             {call.scratch, attention_scratch_bytes(tuning, call.op, call.rows)}}};
+    Touched touched{{whole(layer.keys), whole(layer.values)},
+                    {{call.y, activation_bytes(call.format, call.rows, cols)},
+                     {call.scratch, attention_scratch_bytes(tuning, call.op, call.rows)}}};
+    if (call.heads == nullptr) {
+        touched.reads.push_back({call.q, call.rows * cols * sizeof(uint16_t)});
+        return touched;
+    }
+    for (const Access& read : heads_reads(*call.heads)) touched.reads.push_back(read);
+    touched.writes.insert(touched.writes.end(), {whole(layer.keys), whole(layer.values)});
+    return touched;
 }
 
 // One workgroup per head and tile of rows.
@@ -123,7 +162,7 @@ bool fits_matrices(const AttentionTuning& tuning, const AttentionCall& call, con
     const uint32_t group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads;
     return tuning.matrix_lanes != 0 && call.rows > 1 && call.cache.shape().dtype == DType::f16 &&
            shape.head_dim % 128 == 0 && shape.block_tokens % kTilePositions == 0 &&
-           tuning.matrix_lanes / 32 * group * shape.head_dim * sizeof(float) <= kMostShared;
+           row_groups(tuning, call.op, true).lanes / 32 * group * shape.head_dim * sizeof(float) <= kMostShared;
 }
 
 // One workgroup per split, kv head and row. How many positions a split has to read is known to the device alone.
@@ -133,23 +172,27 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capa
     const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
     const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
     const auto heads = static_cast<uint32_t>(call.op.heads);
-    const Split split = split_of(tuning, call.op, call.rows, listed);
+    const bool matrices = fits_matrices(tuning, call, shape);
+    const RowGroups by = row_groups(tuning, call.op, matrices);
+    const Split split = split_of(by.groups, call.op, call.rows, listed);
     const Scratch scratch = scratch_of(call.op, uint64_t{split.slots} * split.splits);
     CHECK(split.splits == 1 || uint64_t{split.slots} * shape.kv_heads * sizeof(uint32_t) <= kCounterBytes);
-    const bool matrices = fits_matrices(tuning, call, shape);
     const bool cooperative = matrices && device.cooperative_matrix;
+    const auto [qkv_splits, pairs, interleaved, v_splits] =
+        call.heads == nullptr ? std::array<uint32_t, 4>{1, 0, 0, 0} : heads_constants(*call.heads);
     return recorder.dispatch(
         {.pipeline = {.kernel = !matrices     ? "attention_decode.none"
                                 : cooperative ? "attention_decode.khr"
                                               : "attention_decode.scalar",
-                      .constants = {cache_type(call.cache), matrices ? tuning.matrix_lanes : tuning.lanes,
-                                    shape.kv_heads, heads / shape.kv_heads, shape.head_dim, shape.block_tokens,
-                                    split.splits, static_cast<uint32_t>(call.format), listed ? 1U : 0U},
+                      .constants = {cache_type(call.cache), by.lanes, shape.kv_heads, heads / shape.kv_heads,
+                                    shape.head_dim, shape.block_tokens, split.splits,
+                                    static_cast<uint32_t>(call.format), listed ? 1U : 0U,
+                                    call.heads == nullptr ? 0U : 1U, qkv_splits, pairs, interleaved, v_splits},
                       .subgroup = cooperative ? kPreferredWarp : 0},
-         .push = DecodeParams{call.q, call.step.header, call.step.positions, call.step.sequence_of_row,
-                              call.step.single_rows, shape.blocks, layer.keys.address, layer.values.address,
-                              call.scratch, call.scratch + scratch.parts, call.y, shape.stride, call.rows,
-                              static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
+         .push = DecodeParams{call.heads == nullptr ? call.q : call.heads_block, call.step.header, call.step.positions,
+                              call.step.sequence_of_row, call.step.single_rows, shape.blocks, layer.keys.address,
+                              layer.values.address, call.scratch, call.scratch + scratch.parts, call.y, shape.stride,
+                              call.rows, static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
          .reads = access.reads,
          .writes = listed ? std::vector<Access>{} : access.writes,
          .chains = call.one_row_each,
@@ -163,16 +206,27 @@ bool attention_supported(const op::Attention& op, const DeviceCache& cache) {
            op.heads <= kMaxGroup * op.kv_heads;
 }
 
+bool attention_makes_heads(const AttentionTuning& tuning, const Capabilities& device, const op::Attention& op) {
+    const auto fits = [&](bool matrices) {
+        const uint32_t lanes = row_groups(tuning, op, matrices).lanes;
+        return lanes >= static_cast<uint32_t>(op.head_dim) / 4 &&
+               row_shared_bytes(lanes, op, matrices, device.cooperative_matrix) <= device.shared_bytes;
+    };
+    return fits(false) && (tuning.matrix_lanes == 0 || fits(true));
+}
+
 uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
     // A single split leaves nothing. More of them are at most as many as fill the device, for any number of rows.
-    const Split listed = split_of(tuning, op, rows, true);
-    const uint32_t most = std::max(tuning.groups / static_cast<uint32_t>(op.kv_heads), listed.slots * listed.splits);
+    const uint32_t groups = std::max(tuning.groups, tuning.wide_groups);
+    const Split listed = split_of(groups, op, rows, true);
+    const uint32_t most = std::max(groups / static_cast<uint32_t>(op.kv_heads), listed.slots * listed.splits);
     return scratch_of(op, most).size_bytes;
 }
 
 Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,
                         const AttentionCall& call) {
     CHECK(attention_supported(call.op, call.cache));
+    CHECK(call.heads == nullptr || (call.one_row_each && attention_makes_heads(tuning, device, call.op)));
     const Touched access = touched(tuning, call);
     const PrefillTile tile = fit_tile(tuning, device, call);
     if (call.one_row_each || tile.rows == 0 || max_row_tiles(call.rows) == 0) {

@@ -1,5 +1,9 @@
-// What lies between the products of q, k and v and attention: norms, rope and the write into the cache, at once.
+// What lies between the products of q, k and v and attention: norms, rope and the write into the cache, at once. Where
+// every sequence has a single row, attention does it itself.
 #pragma once
+
+#include <array>
+#include <vector>
 
 #include "graph/ops.h"
 #include "vulkan/cache.h"
@@ -28,6 +32,16 @@ struct HeadsCall {
 
 // Heads of a multiple of four elements, in a cache of f16 or q8_0.
 bool heads_supported(const DeviceCache& cache, int layer);
+// What attention takes to make them by itself (attention_makes_heads): a block on the device, and constants.
+struct HeadsBlock {
+    VkDeviceAddress qkv, v, q_norm, k_norm, turns;
+    float eps, magnitude;
+};
+HeadsBlock heads_block(const HeadsCall& call);
+std::array<uint32_t, 4> heads_constants(const HeadsCall& call);
+// What it reads.
+std::vector<Access> heads_reads(const HeadsCall& call);
+
 Status record_heads(Recorder& recorder, const Capabilities& capabilities, const HeadsCall& call);
 
 }  // namespace tandem::vulkan

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "unit/vulkan/paged_step.h"
+#include "vulkan/kernels/attention.h"
 #include "vulkan/kernels/rope.h"
 
 namespace tandem::vulkan {
@@ -83,34 +84,44 @@ void expect_head(const float* actual, const std::vector<double>& expected, DType
     }
 }
 
+Inputs inputs_of(const HeadsCase& c, PagedStep& step) {
+    const auto dim = static_cast<size_t>(c.shape.head_dim);
+    const size_t row_elements = step.bucket_rows() * dim;
+    return {step.uniform(c.splits * row_elements * static_cast<size_t>(c.heads_together())),
+            step.uniform(std::max(c.v_splits, 1U) * row_elements * static_cast<size_t>(c.shape.kv_heads)),
+            step.uniform(dim), step.uniform(dim)};
+}
+
+HeadsCall call_of(const HeadsCase& c, const Inputs& in, const PagedStep& step, const Buffer& q) {
+    return {.qkv = gpu().upload(in.qkv).address,
+            .splits = c.splits,
+            .v = gpu().upload(in.v).address,
+            .v_splits = c.v_splits,
+            .rows = step.bucket_rows(),
+            .heads = static_cast<uint32_t>(c.heads),
+            .q_norm = c.norm ? gpu().upload(in.q_norm).address : 0,
+            .k_norm = c.norm ? gpu().upload(in.k_norm).address : 0,
+            .eps = kEps,
+            .rope = c.rope.inv_freq.empty() ? nullptr : &c.rope,
+            .turns = gpu().upload(turns_of(c.rope.inv_freq)).address,
+            .cache = step.cache(),
+            .layer = 0,
+            .step = step.addresses(),
+            .q = q.address};
+}
+
+Buffer query_buffer(const HeadsCase& c, const PagedStep& step) {
+    return gpu().buffer(static_cast<size_t>(step.bucket_rows()) * static_cast<size_t>(c.heads * c.shape.head_dim) *
+                        sizeof(uint16_t));
+}
+
 void run_and_check(const HeadsCase& c) {
     PagedStep step(c.shape);
     const auto dim = static_cast<size_t>(c.shape.head_dim);
-    const size_t row_elements = step.bucket_rows() * dim;
-    const Inputs in{step.uniform(c.splits * row_elements * static_cast<size_t>(c.heads_together())),
-                    step.uniform(std::max(c.v_splits, 1U) * row_elements * static_cast<size_t>(c.shape.kv_heads)),
-                    step.uniform(dim), step.uniform(dim)};
-    const Buffer qkv = gpu().upload(in.qkv), v = gpu().upload(in.v);
-    const Buffer q_norm = gpu().upload(in.q_norm), k_norm = gpu().upload(in.k_norm);
-    const Buffer turns = gpu().upload(turns_of(c.rope.inv_freq));
-    const Buffer q = gpu().buffer(step.bucket_rows() * static_cast<size_t>(c.heads) * dim * sizeof(uint16_t));
+    const Inputs in = inputs_of(c, step);
+    const Buffer q = query_buffer(c, step);
     gpu().run([&](Recorder& recorder) {
-        return record_heads(recorder, gpu().device()->capabilities(),
-                            {.qkv = qkv.address,
-                             .splits = c.splits,
-                             .v = v.address,
-                             .v_splits = c.v_splits,
-                             .rows = step.bucket_rows(),
-                             .heads = static_cast<uint32_t>(c.heads),
-                             .q_norm = c.norm ? q_norm.address : 0,
-                             .k_norm = c.norm ? k_norm.address : 0,
-                             .eps = kEps,
-                             .rope = c.rope.inv_freq.empty() ? nullptr : &c.rope,
-                             .turns = turns.address,
-                             .cache = step.cache(),
-                             .layer = 0,
-                             .step = step.addresses(),
-                             .q = q.address});
+        return record_heads(recorder, gpu().device()->capabilities(), call_of(c, in, step, q));
     });
     step.download();
     const std::vector<float> queries = from_f16(gpu().read<uint16_t>(q));
@@ -188,6 +199,76 @@ TEST(Heads, OfManyRowsGoToTheirOwnSequences) {
                        .splits = 2,
                        .rope = rope_of(128, 64, op::RopeLayout::half)});
     }
+}
+
+// What attention gives, and what is in the cache afterwards.
+struct Attended {
+    std::vector<std::byte> y;
+    std::vector<float> keys, values;
+};
+
+Attended attend(const HeadsCase& c, const AttentionTuning& tuning, bool makes_heads) {
+    PagedStep step(c.shape);
+    const Inputs in = inputs_of(c, step);
+    step.fill();
+    const op::Attention op{.heads = c.heads,
+                           .kv_heads = c.shape.kv_heads,
+                           .head_dim = c.shape.head_dim,
+                           .scale = 0.0883883476F,
+                           .window = 90};
+    EXPECT_TRUE(attention_makes_heads(tuning, gpu().device()->capabilities(), op));
+    const auto cols = static_cast<uint64_t>(c.heads * c.shape.head_dim);
+    const Buffer q = query_buffer(c, step);
+    const Buffer y = gpu().buffer(activation_bytes(ActivationFormat::f32, step.bucket_rows(), cols));
+    const Buffer scratch = gpu().buffer(attention_scratch_bytes(tuning, op, step.bucket_rows()));
+    const HeadsCall heads = call_of(c, in, step, q);
+    AttentionCall call{.q = q.address,
+                       .rows = step.bucket_rows(),
+                       .op = op,
+                       .cache = step.cache(),
+                       .step = step.addresses(),
+                       .scratch = scratch.address,
+                       .y = y.address,
+                       .one_row_each = true};
+    if (makes_heads) {
+        call.heads = &heads;
+        call.heads_block = gpu().upload(std::vector<HeadsBlock>{heads_block(heads)}).address;
+    }
+    gpu().run([&](Recorder& recorder) -> Status {
+        if (!makes_heads) TRY(record_heads(recorder, gpu().device()->capabilities(), heads));
+        return record_attention(recorder, tuning, gpu().device()->capabilities(), call);
+    });
+    step.download();
+    return {gpu().read<std::byte>(y), step.keys(), step.values()};
+}
+
+void expect_the_same(const HeadsCase& c, const AttentionTuning& tuning) {
+    const Attended apart = attend(c, tuning, false), at_once = attend(c, tuning, true);
+    EXPECT_EQ(at_once.y, apart.y);
+    const auto bits = [](const std::vector<float>& values) {
+        std::vector<uint32_t> all(values.size());  // NaN where nothing was ever written
+        std::memcpy(all.data(), values.data(), values.size() * sizeof(float));
+        return all;
+    };
+    EXPECT_EQ(bits(at_once.keys), bits(apart.keys));
+    EXPECT_EQ(bits(at_once.values), bits(apart.values));
+}
+
+TEST(Heads, MadeByAttentionAreTheSame) {
+    const std::vector<PagedSequence> several = {{.past = 0}, {.past = 100}, {.past = 31}, {.past = 64}};
+    const HeadsCase plain{.shape = {.kv_heads = 2, .head_dim = 128, .padding = 2, .sequences = several},
+                          .splits = 3,
+                          .rope = rope_of(128, 64, op::RopeLayout::half)};
+    expect_the_same(plain, {.groups = 60});        // splits of the positions
+    expect_the_same(plain, {.matrix_lanes = 96});  // three teams of lanes for four heads
+    HeadsCase other = plain;
+    other.shape.cache = DType::q8_0;
+    other.shape.head_dim = 96;
+    other.norm = false;
+    other.v_splits = 2;
+    other.heads = 6;
+    other.rope = rope_of(96, 40, op::RopeLayout::interleaved);
+    expect_the_same(other, {});
 }
 
 }  // namespace
