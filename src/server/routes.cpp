@@ -55,7 +55,9 @@ std::string error_body(std::string_view path, const ApiError& error) {
         if (route.error != nullptr) return route.error(error);
         if (route.dialect != nullptr) return route.dialect->error(error);
     }
-    return dump(openai_error(error));
+    // Clients of Ollama ask for more than there is here.
+    const bool is_ollama = path.starts_with("/api/") && !path.starts_with("/api/tandem/");
+    return is_ollama ? kOllamaChat.error(error) : dump(openai_error(error));
 }
 
 }  // namespace tandem::server

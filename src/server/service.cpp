@@ -10,14 +10,15 @@ namespace tandem::server {
 namespace {
 
 // Prompts are told by both kinds of client from these words.
-ApiError context_exceeded(size_t tokens, int context) {
+ApiError context_exceeded(size_t tokens, int context, AskKind kind) {
+    const char* const field = kind == AskKind::chat ? "messages" : kind == AskKind::embedding ? "input" : "prompt";
     return {.type = "exceed_context_size_error",
             .message = fmt::format("the prompt of {} tokens exceeds the available context size of {} tokens. This "
                                    "model's maximum context length is {} tokens: shorten the prompt, or start the "
                                    "server with a larger --context",
                                    tokens, context, context),
             .code = "context_length_exceeded",
-            .param = "messages",
+            .param = field,
             .extra = {{"n_prompt_tokens", static_cast<int64_t>(tokens)}, {"n_ctx", context}}};
 }
 
@@ -28,7 +29,9 @@ std::vector<text::TokenId> tokens_of_prompt(const Prompt& prompt, const text::To
 
 Reply<Ok> check_tokens(const std::vector<text::TokenId>& tokens, const Ask& ask, const LoadedModel& model) {
     if (tokens.empty()) return bad_request("prompt", "the prompt is empty: the model has nothing to go on");
-    if (std::ssize(tokens) > model.engine().context()) return context_exceeded(tokens.size(), model.engine().context());
+    if (std::ssize(tokens) > model.engine().context()) {
+        return context_exceeded(tokens.size(), model.engine().context(), ask.kind);
+    }
     const int vocab = model.bundle().model.vocab;
     for (const text::TokenId token : tokens) {
         if (token < 0 || token >= vocab) {

@@ -74,6 +74,9 @@ class Ollama(ServerCase):
     def test_errors(self):
         status, answer = self.server.post("/api/chat", {"model": "tales", "messages": [{"role": "king"}]})
         self.assertEqual((status, list(answer)), (400, ["error"]))
+        for method, path, expected in (("POST", "/api/copy", 404), ("GET", "/api/nothing", 404), ("GET", "/api/chat", 405)):
+            status, _, data = self.server.request(method, path)
+            self.assertEqual((status, type(json.loads(data)["error"])), (expected, str), path)
 
 
 class Anthropic(ServerCase):

@@ -296,6 +296,10 @@ class Errors(ServerCase):
         self.assertGreater(error["n_prompt_tokens"], error["n_ctx"])
         self.assertIn("exceeds the available context size", error["message"])
         self.assertIn(f"maximum context length is {error['n_ctx']} tokens", error["message"])
+        self.assertEqual(error["param"], "messages")
+        for path, field in (("/v1/completions", "prompt"), ("/v1/embeddings", "input")):
+            status, answer = self.server.post(path, {field: "fox " * 20000})
+            self.assertEqual((status, answer["error"]["param"]), (400, field))
 
     def test_deep_json_is_refused(self):
         self.refused(b'{"messages":' + b"[" * 100000 + b"]" * 100000 + b"}", 400)
