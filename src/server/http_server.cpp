@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,11 +13,14 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -63,6 +67,21 @@ void ask_for_short_slices() {
     if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) log::debug("the scheduler gives no shorter slices");
 }
 
+// Every second core for one of two threads, and so on. The scheduler would wake them on the same core, one after the
+// other, although a model that waits for them has left more than one.
+void keep_to_share_of_cores(size_t thread, size_t threads) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+    if (static_cast<size_t>(CPU_COUNT(&allowed)) < threads) return;
+    cpu_set_t share;
+    CPU_ZERO(&share);
+    size_t seen = 0;
+    for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+        if (CPU_ISSET(core, &allowed) && seen++ % threads == thread) CPU_SET(core, &share);
+    }
+    if (sched_setaffinity(0, sizeof(share), &share) != 0) log::debug("the scheduler lets no thread choose its cores");
+}
+
 void set_options(tcp::socket& socket) {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
@@ -70,6 +89,22 @@ void set_options(tcp::socket& socket) {
     const unsigned int unacknowledged_ms = 60'000;  // a peer that has vanished
     setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof(unacknowledged_ms));
 }
+
+// Wakes the thread of a context. asio::post() would hold a lock meanwhile, which the thread that is woken needs.
+class Bell {
+  public:
+    explicit Bell(int file) : file_(file) {}
+    ~Bell() { ::close(file_); }
+    Bell(const Bell&) = delete;
+    Bell& operator=(const Bell&) = delete;
+
+    int file() const { return file_; }
+    // Fails only when it was rung more often than can be counted, and then it rings.
+    void ring() const { static_cast<void>(eventfd_write(file_, 1)); }
+
+  private:
+    int file_;
+};
 
 Result<std::unique_ptr<asio::ssl::context>> open_tls(const HttpOptions& options) {
     auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
@@ -90,6 +125,53 @@ Result<std::unique_ptr<asio::ssl::context>> open_tls(const HttpOptions& options)
 
 }  // namespace
 
+// A thread with its connections.
+struct HttpServer::Lane {
+    explicit Lane(const std::shared_ptr<Bell>& bell)
+        : rings(context, bell->file()),
+          wakes(std::make_shared<WakeQueue>(
+              WakeQueue::Hooks{.wake = [bell] { bell->ring(); },
+                               .follow = [this](WakeQueue::Task task) { asio::post(context, std::move(task)); }})) {}
+    ~Lane() {
+        wakes->close();
+        rings.release();  // it is the bell's, which others may still ring
+    }
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+
+    static Result<std::unique_ptr<Lane>> open();
+    asio::awaitable<void> answer_bell();
+    void run();
+
+    asio::io_context context{1};
+    asio::posix::stream_descriptor rings;
+    std::shared_ptr<WakeQueue> wakes;
+};
+
+Result<std::unique_ptr<HttpServer::Lane>> HttpServer::Lane::open() {
+    const int file = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (file < 0) return fail("no more files can be opened: {}", std::strerror(errno));
+    return std::make_unique<Lane>(std::make_shared<Bell>(file));
+}
+
+asio::awaitable<void> HttpServer::Lane::answer_bell() {
+    for (;;) {
+        uint64_t times = 0;
+        error_code error;
+        co_await rings.async_read_some(asio::buffer(&times, sizeof(times)),
+                                       asio::redirect_error(asio::use_awaitable, error));
+        if (error) co_return;
+        wakes->run();
+    }
+}
+
+void HttpServer::Lane::run() {
+    const Work work = asio::make_work_guard(context);
+    asio::co_spawn(
+        context, [this] { return answer_bell(); }, asio::detached);
+    context.run();
+}
+
 struct HttpServer::Impl {
     Impl(App& app_, HttpOptions options_)
         : options(std::move(options_)), shared{.app = app_, .options = options}, acceptor(main), signals(main) {}
@@ -104,8 +186,7 @@ struct HttpServer::Impl {
     HttpOptions options;
     HttpShared shared;
     std::unique_ptr<asio::ssl::context> tls;
-    std::vector<std::unique_ptr<asio::io_context>> contexts;  // with the connections
-    std::vector<std::shared_ptr<WakeQueue>> wakes;            // of each of them
+    std::vector<std::unique_ptr<Lane>> lanes;
     asio::io_context main{1};  // accepts, and hands the connections to the others; it has sockets of theirs
     tcp::acceptor acceptor;
     asio::signal_set signals;
@@ -141,10 +222,10 @@ asio::awaitable<void> HttpServer::Impl::pause(std::chrono::milliseconds time) {
 asio::awaitable<void> HttpServer::Impl::accept() {
     size_t next = 0;
     for (;;) {
-        const size_t index = next++ % contexts.size();
-        asio::io_context& context = *contexts[index];
+        Lane& lane = *lanes[next++ % lanes.size()];
         error_code error;
-        tcp::socket socket = co_await acceptor.async_accept(context, asio::redirect_error(asio::use_awaitable, error));
+        tcp::socket socket =
+            co_await acceptor.async_accept(lane.context, asio::redirect_error(asio::use_awaitable, error));
         if (error == asio::error::operation_aborted) co_return;
         if (error) {  // no more files, most likely: some will be closed
             constexpr std::chrono::milliseconds kBreath{100};
@@ -154,9 +235,9 @@ asio::awaitable<void> HttpServer::Impl::accept() {
         if (shared.connections >= options.connections) continue;  // closes it
         set_options(socket);
         auto transport = tls ? make_tls_transport(std::move(socket), *tls) : make_plain_transport(std::move(socket));
-        const auto connection = std::make_shared<Connection>(shared, std::move(transport), wakes[index]);
+        const auto connection = std::make_shared<Connection>(shared, std::move(transport), lane.wakes);
         asio::co_spawn(
-            context, [connection] { return connection->serve(); }, asio::detached);
+            lane.context, [connection] { return connection->serve(); }, asio::detached);
     }
 }
 
@@ -186,20 +267,20 @@ void HttpServer::Impl::stop_all() {
     error_code ignored;
     acceptor.close(ignored);
     signals.cancel(ignored);
-    for (const auto& context : contexts) context->stop();
+    for (const auto& lane : lanes) lane->context.stop();
     main.stop();
 }
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-HttpServer::~HttpServer() {
-    for (const auto& queue : impl_->wakes) queue->close();
-}
+HttpServer::~HttpServer() = default;
 
 Result<std::unique_ptr<HttpServer>> HttpServer::open(App& app, HttpOptions options) {
     raise_file_limit();
     auto impl = std::make_unique<Impl>(app, std::move(options));
     if (!impl->options.certificate.empty()) impl->tls = TRY(open_tls(impl->options));
+    impl->lanes.reserve(static_cast<size_t>(impl->options.threads));
+    for (int i = 0; i < impl->options.threads; ++i) impl->lanes.push_back(TRY(Lane::open()));
     TRY(impl->listen());
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
@@ -210,12 +291,6 @@ int HttpServer::port() const {
 
 void HttpServer::run() {
     Impl& impl = *impl_;
-    for (int i = 0; i < impl.options.threads; ++i) {
-        impl.contexts.push_back(std::make_unique<asio::io_context>(1));
-        asio::io_context* const context = impl.contexts.back().get();
-        impl.wakes.push_back(
-            std::make_shared<WakeQueue>([context](WakeQueue::Task task) { asio::post(*context, std::move(task)); }));
-    }
     error_code ignored;
     impl.signals.add(SIGTERM, ignored);
     impl.signals.add(SIGINT, ignored);
@@ -223,15 +298,13 @@ void HttpServer::run() {
         impl.main, [&impl] { return impl.accept(); }, asio::detached);
     asio::co_spawn(
         impl.main, [&impl] { return impl.await_signal(); }, asio::detached);
-    std::vector<Work> work;
     std::vector<std::thread> threads;
-    work.reserve(impl.contexts.size());
-    threads.reserve(impl.contexts.size());
-    for (const auto& context : impl.contexts) {
-        work.push_back(asio::make_work_guard(*context));
-        threads.emplace_back([raw = context.get()] {
+    threads.reserve(impl.lanes.size());
+    for (size_t i = 0; i < impl.lanes.size(); ++i) {
+        threads.emplace_back([&impl, i] {
+            keep_to_share_of_cores(i, impl.lanes.size());
             ask_for_short_slices();
-            raw->run();
+            impl.lanes[i]->run();
         });
     }
     impl.main.run();

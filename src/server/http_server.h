@@ -46,6 +46,7 @@ class HttpServer {
 
   private:
     struct Impl;
+    struct Lane;
     explicit HttpServer(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };

@@ -7,7 +7,7 @@ namespace tandem::server {
 
 namespace {
 
-constexpr size_t kEnough = 16;  // tasks to wake a thread for, though more will come
+constexpr size_t kEnough = 8;  // tasks to wake a thread for, though more will come
 
 struct Gathered {
     bool gathers = false;
@@ -30,7 +30,7 @@ void WakeQueue::add(Task task) {
         waiting = tasks_.size();
     }
     Gathered& of_thread = gathered();
-    if (!of_thread.gathers || waiting >= kEnough) post();
+    if (!of_thread.gathers || waiting >= kEnough) wake();
     if (!of_thread.gathers) return;
     auto& queues = of_thread.queues;
     const bool is_known =
@@ -38,12 +38,17 @@ void WakeQueue::add(Task task) {
     if (!is_known) queues.push_back(shared_from_this());
 }
 
-// The turn in which all that was added is done.
-uint64_t WakeQueue::post() {
-    const std::lock_guard lock(mutex_);
-    if (closed_ || tasks_.empty() || std::exchange(posted_, true)) return turn_;
-    post_([self = shared_from_this()] { self->run(); });
-    return ++turn_;
+// Returns the turn in which all that was added is done. Here and below the lock is given back before a thread is woken:
+// it may take the core at once, and would only wait for the lock.
+uint64_t WakeQueue::wake() {
+    uint64_t turn = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (closed_ || tasks_.empty() || std::exchange(woken_, true)) return turn_;
+        turn = ++turn_;
+    }
+    hooks_.wake();
+    return turn;
 }
 
 void WakeQueue::run() {
@@ -51,18 +56,19 @@ void WakeQueue::run() {
     uint64_t turn = 0;
     {
         const std::lock_guard lock(mutex_);
-        posted_ = false;
+        woken_ = false;
         turn = turn_;
         tasks.swap(tasks_);
     }
     for (const Task& task : tasks) task();
-    const std::lock_guard lock(mutex_);
-    if (!closed_) post_([self = shared_from_this(), turn] { self->settle(turn); });
+    hooks_.follow([self = shared_from_this(), turn] { self->settle(turn); });
 }
 
 void WakeQueue::settle(uint64_t turn) {
-    const std::lock_guard lock(mutex_);
-    settled_ = turn;
+    {
+        const std::lock_guard lock(mutex_);
+        settled_ = turn;
+    }
     settles_.notify_all();
 }
 
@@ -86,7 +92,7 @@ void WakeQueue::flush(std::chrono::microseconds patience) {
     auto& queues = gathered().queues;
     std::vector<uint64_t> turns;
     turns.reserve(queues.size());
-    for (const std::shared_ptr<WakeQueue>& queue : queues) turns.push_back(queue->post());
+    for (const std::shared_ptr<WakeQueue>& queue : queues) turns.push_back(queue->wake());
     const auto until = std::chrono::steady_clock::now() + patience;
     for (size_t i = 0; i < queues.size() && patience.count() > 0; ++i) queues[i]->wait_for(turns[i], until);
     queues.clear();

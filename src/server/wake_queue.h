@@ -16,12 +16,15 @@ namespace tandem::server {
 class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
   public:
     using Task = std::function<void()>;
-    // `post` has the thread call a task soon, after those before it. It is not called after close().
-    using Post = std::function<void(Task task)>;
-    explicit WakeQueue(Post post) : post_(std::move(post)) {}
+    struct Hooks {
+        std::function<void()> wake;             // from any thread: has the queue's thread call run() soon
+        std::function<void(Task task)> follow;  // from run(): has the thread call the task, after all those before it
+    };
+    explicit WakeQueue(Hooks hooks) : hooks_(std::move(hooks)) {}
 
     // From any thread. What `task` has its thread do is to be done at once, without waiting for anything.
     void add(Task task);
+    void run();
     void close();
 
     // From now on what this thread adds to any queue waits for its flush(), or until there is a lot of it.
@@ -30,18 +33,17 @@ class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
     static void flush(std::chrono::microseconds patience);
 
   private:
-    uint64_t post();
-    void run();
+    uint64_t wake();
     void settle(uint64_t turn);
     void wait_for(uint64_t turn, std::chrono::steady_clock::time_point until);
 
-    Post post_;
+    Hooks hooks_;
     std::mutex mutex_;  // of what follows
     std::condition_variable settles_;
     std::vector<Task> tasks_;
-    uint64_t turn_ = 0;     // of run(), posted last
+    uint64_t turn_ = 0;     // of run(), that the thread was woken for last
     uint64_t settled_ = 0;  // the last turn that is done
-    bool posted_ = false;   // and has not begun
+    bool woken_ = false;    // and has not begun
     bool closed_ = false;
 };
 

@@ -125,35 +125,36 @@ class Running {
     std::thread thread_;
 };
 
-TEST(WakeQueue, PostsAllThatAThreadHasGatheredOnce) {
-    std::vector<WakeQueue::Task> posted;
-    const auto queue = std::make_shared<WakeQueue>([&](WakeQueue::Task task) { posted.push_back(std::move(task)); });
-    const auto run_posted = [&] {
-        while (!posted.empty()) {
-            const WakeQueue::Task next = posted.front();
-            posted.erase(posted.begin());
-            next();  // it may post more
-        }
-    };
+TEST(WakeQueue, WakesOnceForAllThatAThreadHasGathered) {
+    int wakes = 0;
+    std::vector<WakeQueue::Task> following;
+    const auto queue = std::make_shared<WakeQueue>(WakeQueue::Hooks{
+        .wake = [&] { ++wakes; },
+        .follow = [&](WakeQueue::Task task) { following.push_back(std::move(task)); },
+    });
     int done = 0;
     const auto task = [&] { ++done; };
     queue->add(task);
-    EXPECT_EQ(posted.size(), 1U) << "at once, by a thread that does not gather";
-    run_posted();
+    EXPECT_EQ(wakes, 1) << "at once, by a thread that does not gather";
+    queue->run();
     EXPECT_EQ(done, 1);
+    EXPECT_EQ(following.size(), 1U);
     std::thread([&] {
         WakeQueue::gather();
         for (int i = 0; i < 3; ++i) queue->add(task);
-        EXPECT_TRUE(posted.empty());
+        EXPECT_EQ(wakes, 1);
         WakeQueue::flush(std::chrono::microseconds(1));
         WakeQueue::flush(std::chrono::hours(1));  // has nothing to wait for
+        EXPECT_EQ(wakes, 2);
+        queue->run();
+        following.back()();
+        queue->add(task);
+        EXPECT_EQ(wakes, 2);
     }).join();
-    EXPECT_EQ(posted.size(), 1U);
-    run_posted();
     EXPECT_EQ(done, 4);
     queue->close();
     queue->add(task);
-    EXPECT_TRUE(posted.empty()) << "nobody is there any more";
+    EXPECT_EQ(wakes, 2) << "nobody is there any more";
 }
 
 TEST(HttpServer, StreamsThatWaitShowThatTheyAreAlive) {
