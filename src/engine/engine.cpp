@@ -217,7 +217,7 @@ bool Engine::step() {
     guess_ahead();
     const std::span<const Share> shares = scheduler_.plan();
     if (!shares.empty()) {
-        if (const Status done = run_step(shares); !done) fail_running(done.error());
+        if (const Status done = run_step(shares); !done) fail_step(done.error());
         ++stats_.steps;
         stats_.host_seconds += thread_seconds() - busy_before - in_device_seconds_;
     }
@@ -485,6 +485,22 @@ void Engine::end(Answer& answer, FinishReason reason, TimePoint now, const std::
     if (next != answers_.end() && next->first.first == ended->id) return;  // other choices go on
     const std::lock_guard lock(mutex_);
     --unfinished_;
+}
+
+void Engine::fail_step(const Error& error) {
+    if (runner_ && runner_->sound() && fail_prompts(error)) return;
+    fail_running(error);
+}
+
+// Only steps with prompts need an NPU: those that draw go on. False: there was no prompt.
+bool Engine::fail_prompts(const Error& error) {
+    const TimePoint now = Clock::now();
+    std::vector<Answer*> prompts;
+    for (const auto& [key, answer] : answers_) {
+        if (answer->state == Sequence::State::running && answer->pending() > 1) prompts.push_back(answer.get());
+    }
+    for (Answer* answer : prompts) end(*answer, FinishReason::error, now, error.message);
+    return !prompts.empty();
 }
 
 // Nothing of a device that failed is trusted any more: it may be lost, and making the cache again brings it back.

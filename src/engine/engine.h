@@ -109,6 +109,8 @@ class Engine {
     void echo(Answer& answer, const Share& share, size_t output);
     void go_on(Answer& answer);
     void end(Answer& answer, FinishReason reason, TimePoint now, const std::string& error = {});
+    void fail_step(const Error& error);
+    bool fail_prompts(const Error& error);
     void fail_running(const Error& error);
     void count(const Answer& answer);
     void publish_stats();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/hybrid.h"
+
 namespace tandem::engine {
 
 namespace {
@@ -119,10 +121,13 @@ Status Runner::copy(std::span<const BlockCopy> copies) {
 }
 
 Status Runner::run(const device::Batch& batch, Wanted wanted) {
+    sound_ = false;
     TRY(make_ready(wanted));
     last_ = wanted;
     outputs_ = batch.output_rows.size();
-    return device::run(*executable(wanted), batch);
+    Status done = device::run(*executable(wanted), batch);
+    sound_ = done || plan::failed_by_npu(*executable(wanted));
+    return done;
 }
 
 std::span<const float> Runner::row(size_t result, size_t output) const {

@@ -57,6 +57,8 @@ class Runner {
 
     Status copy(std::span<const BlockCopy> copies);
     Status run(const device::Batch& batch, Wanted wanted);
+    // After a run that failed: the cache has what it had, but for the rows of that run.
+    bool sound() const { return sound_; }
     // The most Batch::steps of a step for tokens; 1 before the first.
     int max_steps() const { return executable(Wanted::tokens) ? executable(Wanted::tokens)->max_steps() : 1; }
     // Compiles what such a step needs: run() would do it too.
@@ -85,6 +87,7 @@ class Runner {
     std::shared_ptr<device::KvCache> cache_;
     std::array<std::unique_ptr<device::Executable>, 4> executables_;  // made when first wanted
     Wanted last_ = Wanted::tokens;
+    bool sound_ = false;
     size_t outputs_ = 0;  // of the last step
     std::vector<std::pair<int32_t, int32_t>> pairs_;
 };

@@ -75,6 +75,8 @@ class HybridExecutable final : public device::Executable {
   public:
     explicit HybridExecutable(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
 
+    bool failed_by_npu() const { return failed_by_npu_; }
+
     Status prepare(const CompileArguments& arguments, const Placement& placement, int min_rows);
 
     int max_steps() const override { return whole_->max_steps(); }
@@ -106,7 +108,8 @@ class HybridExecutable final : public device::Executable {
     std::vector<int> device_of_segment_;
     std::array<Slot, kSlots> slots_;
     std::vector<ResultPlace> results_;
-    bool together_ = false;  // the last step was run by both
+    bool together_ = false;       // the last step was run by both
+    bool failed_by_npu_ = false;  // the last step
 };
 
 Status HybridExecutable::prepare(const CompileArguments& arguments, const Placement& placement, int min_rows) {
@@ -203,6 +206,7 @@ bool HybridExecutable::runs_together(const device::Batch& batch) const {
 }
 
 Status HybridExecutable::submit(const device::Batch& batch) {
+    failed_by_npu_ = false;
     together_ = runs_together(batch);
     if (!together_) return whole_->submit(batch);
     return run_together(batch);
@@ -216,7 +220,8 @@ Status HybridExecutable::run_together(const device::Batch& batch) {
     PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
     std::optional<PipelineFailure> failure = run_pipeline(order, [&](Task task) { return run_task(task, parts); });
     if (!failure) return Ok{};
-    if (failure->device != kNpu || devices_->options.strict) return std::move(failure->error);
+    failed_by_npu_ = failure->device == kNpu;
+    if (!failed_by_npu_ || devices_->options.strict) return std::move(failure->error);
     devices_->give_up_npu(failure->error);
     together_ = false;  // what was written into the cache so far is written again
     return whole_->submit(batch);
@@ -358,6 +363,11 @@ Result<std::unique_ptr<device::Executable>> HybridBackend::compile(const graph::
 }
 
 }  // namespace
+
+bool failed_by_npu(const device::Executable& executable) {
+    const auto* const hybrid = dynamic_cast<const HybridExecutable*>(&executable);
+    return hybrid != nullptr && hybrid->failed_by_npu();
+}
 
 std::unique_ptr<device::Backend> make_hybrid(std::unique_ptr<device::Backend> main,
                                              std::unique_ptr<device::Backend> npu, HybridOptions options) {

@@ -139,6 +139,27 @@ TEST_F(HybridEngine, AnNpuThatVanishesCostsNoRequest) {
     EXPECT_EQ(device->describe().name, "cpu (npu emulator failed)") << "as every report from now on";
 }
 
+// One that has its prompt behind it draws on the main device, and does not need the NPU any more.
+TEST_F(HybridEngine, AStrictOneFailsThePromptAndNotTheOthers) {
+    const std::unique_ptr<Engine> alone = open_on(cpu());
+    const std::string expected = answer(*alone, question(kQuestions[1])).text;
+    int64_t runs = 128;  // of the NPU, until the first prompt is through and the second is not
+    for (bool through = false; !through; runs += 64) {
+        const std::unique_ptr<device::Backend> device = hybrid({.fails_after = runs, .strict = true});
+        const std::unique_ptr<Engine> engine = open_on(*device);
+        const Ticket first = submit(*engine, question(kQuestions[1]));
+        while (!heard(first).finish && heard(first).tokens.size() < 3) engine->step();
+        through = !heard(first).ended_with(FinishReason::error);
+        if (!through) continue;
+        const Ticket second = submit(*engine, question(kQuestions[0]));
+        engine->run_until_idle();
+        EXPECT_TRUE(heard(second).ended_with(FinishReason::error));
+        EXPECT_EQ(heard(first).text, expected);
+        EXPECT_FALSE(heard(first).ended_with(FinishReason::error));
+        EXPECT_EQ(engine->audit(), "");
+    }
+}
+
 TEST_F(HybridEngine, AStrictOneFailsWhatWasUnderWayAndGoesOn) {
     const std::unique_ptr<device::Backend> device = hybrid({.fails_after = 20, .strict = true});
     const std::unique_ptr<Engine> engine = open_on(*device);
