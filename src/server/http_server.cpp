@@ -282,6 +282,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(App& app, HttpOptions optio
     impl->lanes.reserve(static_cast<size_t>(impl->options.threads));
     for (int i = 0; i < impl->options.threads; ++i) impl->lanes.push_back(TRY(Lane::open()));
     TRY(impl->listen());
+    error_code ignored;  // a signal that comes before run() waits for it
+    impl->signals.add(SIGTERM, ignored);
+    impl->signals.add(SIGINT, ignored);
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
@@ -291,9 +294,6 @@ int HttpServer::port() const {
 
 void HttpServer::run() {
     Impl& impl = *impl_;
-    error_code ignored;
-    impl.signals.add(SIGTERM, ignored);
-    impl.signals.add(SIGINT, ignored);
     asio::co_spawn(
         impl.main, [&impl] { return impl.accept(); }, asio::detached);
     asio::co_spawn(
