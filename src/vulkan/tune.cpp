@@ -134,10 +134,11 @@ class Search {
         const Seconds prompt = [&] { return measures_.prompt_seconds(kPrompt); };
         AttentionTuning& attention = tuning_.attention;
         TRY(choose("attention.lanes", attention.lanes, std::array{64U, 128U, 256U}, decode));
-        TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 528U, 1056U}, decode));
+        TRY(choose("attention.groups", attention.groups, std::array{132U, 264U, 396U, 528U, 1056U}, decode));
         if (!tuning_.stream.empty()) {
             const Seconds many = [&] { return measures_.decode_seconds(kManySequences, kShortContext); };
             TRY(choose("attention.matrix_lanes", attention.matrix_lanes, std::array{0U, 32U, 64U, 96U, 128U}, many));
+            TRY(choose("attention.matrix_groups", attention.matrix_groups, std::array{264U, 396U, 528U, 1056U}, many));
             TRY(choose("attention.wide_lanes", attention.wide_lanes, std::array{64U, 96U, 128U}, many));
             TRY(choose("attention.wide_groups", attention.wide_groups, std::array{132U, 264U, 528U}, many));
         }

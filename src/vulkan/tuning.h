@@ -53,7 +53,8 @@ struct AttentionTuning {
     // Of a workgroup where single rows of several sequences go by matrices; 0: never. For devices that StreamTuning is
     // for.
     uint32_t matrix_lanes = 0;
-    // The same and `groups` for heads of more than 128 elements, which take twice the registers.
+    uint32_t matrix_groups = 528;
+    // The same for heads of more than 128 elements, which take twice the registers.
     uint32_t wide_lanes = 128;
     uint32_t wide_groups = 264;
     // Of many rows of a sequence. Both shrink where shared memory is small.

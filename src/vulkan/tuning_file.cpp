@@ -68,6 +68,7 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
     value("lanes", t.lanes, {.least = 64, .most = 256, .power_of_two = true});
     value("groups", t.groups, {.most = 1 << 16});
     value("matrix_lanes", t.matrix_lanes, {.least = 0, .most = 256});
+    value("matrix_groups", t.matrix_groups, {.most = 1 << 16});
     value("wide_lanes", t.wide_lanes, {.least = 32, .most = 256});
     value("wide_groups", t.wide_groups, {.most = 1 << 16});
     value("tile_rows", t.tile_rows, {.least = 16, .most = 128, .power_of_two = true});

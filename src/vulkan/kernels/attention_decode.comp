@@ -110,9 +110,9 @@ struct Share {
 };
 
 uint lane = gl_LocalInvocationID.x;
-uint split = gl_WorkGroupID.x;
-uint kv_head = gl_WorkGroupID.y;
-uint row_slot = gl_WorkGroupID.z;  // of what the splits leave for each other
+uint kv_head = gl_WorkGroupID.x;
+uint row_slot = gl_WorkGroupID.y;  // of what the splits leave for each other
+uint split = gl_WorkGroupID.z;     // last, so that those with nothing to do come together: the others are spread evenly
 uint row;
 uint most_splits = SPLITS;
 uint64_t ready = 0ul;  // of await_chain
@@ -588,13 +588,13 @@ void attend_row() {
 
 void main() {
     if (!LISTED) {
-        row = gl_WorkGroupID.z;
+        row = gl_WorkGroupID.y;
         if (row < StepHeader(p.step).rows) attend_row();  // a bucket has more rows than the step
         count_in_chain(p.chain);
         return;
     }
     const uint rows = StepHeader(p.step).single_rows;
-    for (uint i = gl_WorkGroupID.z; i < rows; i += gl_NumWorkGroups.z) {
+    for (uint i = gl_WorkGroupID.y; i < rows; i += gl_NumWorkGroups.y) {
         row = Uints(p.single_rows).at[i];
         attend_row();
         most_splits = 1u;  // the slot may still be in use; and so many rows fill the device by themselves

@@ -39,7 +39,7 @@ RowGroups row_groups(const AttentionTuning& tuning, const op::Attention& op, boo
     constexpr int kWide = 128;
     if (!matrices) return {tuning.lanes, tuning.groups};
     if (op.head_dim > kWide) return {tuning.wide_lanes, tuning.wide_groups};
-    return {tuning.matrix_lanes, tuning.groups};
+    return {tuning.matrix_lanes, tuning.matrix_groups};
 }
 
 // The most that attention_decode.comp has in shared memory, heads that it makes included.
@@ -196,7 +196,7 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capa
          .reads = access.reads,
          .writes = listed ? std::vector<Access>{} : access.writes,
          .chains = call.one_row_each,
-         .groups = {split.splits, shape.kv_heads, split.slots}});
+         .groups = {shape.kv_heads, split.slots, split.splits}});
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ bool attention_makes_heads(const AttentionTuning& tuning, const Capabilities& de
 
 uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
     // A single split leaves nothing. More of them are at most as many as fill the device, for any number of rows.
-    const uint32_t groups = std::max(tuning.groups, tuning.wide_groups);
+    const uint32_t groups = std::max({tuning.groups, tuning.matrix_groups, tuning.wide_groups});
     const Split listed = split_of(groups, op, rows, true);
     const uint32_t most = std::max(groups / static_cast<uint32_t>(op.kv_heads), listed.slots * listed.splits);
     return scratch_of(op, most).size_bytes;

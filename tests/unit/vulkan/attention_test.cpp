@@ -210,6 +210,7 @@ TEST(Attention, OfABatchReadsEachSequenceForItself) {
 TEST(Attention, OfOneRowByMatricesAgreesToo) {
     const auto check = [](AttentionCase c) {
         c.tuning.matrix_lanes = 64;
+        c.tuning.matrix_groups = c.tuning.groups;
         run_and_check(c);
     };
     for (int past : {0, 15, 31, 100, 300}) {

@@ -259,8 +259,8 @@ TEST(Heads, MadeByAttentionAreTheSame) {
     const HeadsCase plain{.shape = {.kv_heads = 2, .head_dim = 128, .padding = 2, .sequences = several},
                           .splits = 3,
                           .rope = rope_of(128, 64, op::RopeLayout::half)};
-    expect_the_same(plain, {.groups = 60});        // splits of the positions
-    expect_the_same(plain, {.matrix_lanes = 96});  // three teams of lanes for four heads
+    expect_the_same(plain, {.groups = 60});                             // splits of the positions
+    expect_the_same(plain, {.matrix_lanes = 96, .matrix_groups = 24});  // three teams of lanes for four heads
     HeadsCase other = plain;
     other.shape.cache = DType::q8_0;
     other.shape.head_dim = 96;
