@@ -111,8 +111,8 @@ HeadsCall call_of(const HeadsCase& c, const Inputs& in, const PagedStep& step, c
 }
 
 Buffer query_buffer(const HeadsCase& c, const PagedStep& step) {
-    return gpu().buffer(static_cast<size_t>(step.bucket_rows()) * static_cast<size_t>(c.heads * c.shape.head_dim) *
-                        sizeof(uint16_t));
+    return gpu().buffer(static_cast<size_t>(step.bucket_rows()) * static_cast<size_t>(c.heads) *
+                        static_cast<size_t>(c.shape.head_dim) * sizeof(uint16_t));
 }
 
 void run_and_check(const HeadsCase& c) {
@@ -217,7 +217,7 @@ Attended attend(const HeadsCase& c, const AttentionTuning& tuning, bool makes_he
                            .scale = 0.0883883476F,
                            .window = 90};
     EXPECT_TRUE(attention_makes_heads(tuning, gpu().device()->capabilities(), op));
-    const auto cols = static_cast<uint64_t>(c.heads * c.shape.head_dim);
+    const uint64_t cols = static_cast<uint64_t>(c.heads) * static_cast<uint64_t>(c.shape.head_dim);
     const Buffer q = query_buffer(c, step);
     const Buffer y = gpu().buffer(activation_bytes(ActivationFormat::f32, step.bucket_rows(), cols));
     const Buffer scratch = gpu().buffer(attention_scratch_bytes(tuning, op, step.bucket_rows()));
