@@ -53,7 +53,7 @@ struct AttentionTuning {
     // Of a workgroup where single rows of several sequences go by matrices; 0: never. For devices that StreamTuning is
     // for.
     uint32_t matrix_lanes = 0;
-    uint32_t matrix_groups = 528;
+    uint32_t matrix_groups = 528;  // as `groups`, of these
     // The same for heads of more than 128 elements, which take twice the registers.
     uint32_t wide_lanes = 128;
     uint32_t wide_groups = 264;
