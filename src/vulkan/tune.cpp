@@ -103,7 +103,8 @@ class Search {
     Status tune_stream(StreamTuning& stream) {
         const Seconds seconds = rows_seconds(stream.max_rows);
         const auto name = [&](std::string_view value) {
-            return fmt::format("products of {} rows: {}", up_to(stream.max_rows), value);
+            return fmt::format("products of {} rows and {} outputs: {}", up_to(stream.max_rows),
+                               up_to(stream.max_outputs), value);
         };
         TRY(choose(name("tiles of outputs"), stream.col_tiles, std::array{2U, 4U}, seconds));
         TRY(choose(name("tiles of rows"), stream.row_tiles, std::array{1U, 2U, 4U, 8U}, seconds));

@@ -30,10 +30,12 @@ Tuning default_tuning(const DeviceInfo& device) {
         {.max_rows = 64, .tile_rows = 64, .tile_cols = 128, .depth = 64, .warp_rows = 64, .warp_cols = 32},
         {.max_rows = 0xffffffff, .tile_rows = 128, .tile_cols = 128, .warp_rows = 64, .warp_cols = 64},
     };
-    // A warp with more rows decodes weights less often, one with fewer leaves room for more warps.
+    // A warp with more rows decodes weights less often, one with fewer leaves room for more warps. Warps share their
+    // inputs where there are not outputs enough for all.
     tuning.stream = {{.max_rows = 8, .col_tiles = 2, .row_tiles = 1, .depth_warps = 4, .groups = 1056},
                      {.max_rows = 16, .col_tiles = 4, .row_tiles = 1, .depth_warps = 2, .groups = 1056},
-                     {.max_rows = 32, .col_tiles = 2, .row_tiles = 2, .depth_warps = 4},
+                     {.max_rows = 32, .max_outputs = 131072, .col_tiles = 2, .row_tiles = 2, .depth_warps = 4},
+                     {.max_rows = 32, .col_tiles = 2, .row_tiles = 2},
                      {.col_tiles = 2, .row_tiles = 4}};
     tuning.attention.groups = 396;       // three a core: what its registers leave room for
     tuning.attention.matrix_lanes = 96;  // few, since their registers leave room for no more, and all rows are to fit

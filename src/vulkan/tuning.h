@@ -36,9 +36,10 @@ struct MatmulTuning {
     bool operator==(const MatmulTuning&) const = default;
 };
 
-// Products by warps that stream weights (kernels/stream.h), of up to `max_rows` rows.
+// Products by warps that stream weights (kernels/stream.h), of up to `max_rows` rows and `max_outputs`.
 struct StreamTuning {
     uint32_t max_rows = 0xffffffff;
+    uint32_t max_outputs = 0xffffffff;
     uint32_t col_tiles = 2;    // of 16 outputs, that a warp makes; even
     uint32_t row_tiles = 1;    // of 16 rows
     uint32_t warps = 4;        // of a workgroup
@@ -68,15 +69,15 @@ struct Tuning {
     uint32_t chained_rows =
         0;  // of a decode step whose dispatches wait for each other by themselves, at most (Recorder::begin_chain)
     std::vector<MatmulTuning> matmul;  // by max_rows; the last takes any number
-    std::vector<StreamTuning> stream;  // by max_rows; empty: the device cannot, and matmul does it
+    std::vector<StreamTuning> stream;  // by max_rows and max_outputs; empty: the device cannot, and matmul does it
     AttentionTuning attention;
 };
 
-// The first entry whose `limit` takes `count`; the last takes any.
-template <typename T>
-const T& entry_for(const std::vector<T>& list, uint32_t T::*limit, uint32_t count) {
+// The first entry for which `takes` is true; the last takes anything.
+template <typename T, typename F>
+const T& entry_for(const std::vector<T>& list, const F& takes) {
     CHECK(!list.empty());
-    const auto found = std::find_if(list.begin(), list.end(), [&](const T& each) { return count <= each.*limit; });
+    const auto found = std::find_if(list.begin(), list.end(), takes);
     return found == list.end() ? list.back() : *found;
 }
 

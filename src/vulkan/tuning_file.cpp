@@ -43,6 +43,7 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
 template <typename T, typename F>
 void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, StreamTuning> {
     value("max_rows", t.max_rows, {});
+    value("max_outputs", t.max_outputs, {});
     value("col_tiles", t.col_tiles, {.least = 2, .most = 16, .power_of_two = true});
     value("row_tiles", t.row_tiles, {.most = 16, .power_of_two = true});
     value("warps", t.warps, {.most = 32, .power_of_two = true});
@@ -109,8 +110,10 @@ Status read(const Json& json, const char* section, T& tuning) {
 auto limits(const GemvTuning& entry) {
     return std::pair(entry.max_outputs, entry.max_inputs);
 }
-template <typename T>
-auto limits(const T& entry) {
+auto limits(const StreamTuning& entry) {
+    return std::pair(entry.max_rows, entry.max_outputs);
+}
+auto limits(const MatmulTuning& entry) {
     return entry.max_rows;
 }
 
@@ -156,8 +159,9 @@ Status check(const Tuning& tuning, const DeviceInfo& device) {
     }
     for (const MatmulTuning& matmul : tuning.matmul) TRY(fit_matmul(matmul, device.capabilities));
     for (const StreamTuning& stream : tuning.stream) {
-        const uint64_t shared = uint64_t{stream.depth_warps - 1} * stream.warps / stream.depth_warps *
-                                stream.col_tiles * stream.row_tiles * 1024;
+        // what a lane leaves of its sums for the other warps, in shares that may be one too large
+        const uint64_t left = uint64_t{stream.col_tiles} * stream.row_tiles * 8 + 2 * (stream.depth_warps - 1);
+        const uint64_t shared = (stream.depth_warps - 1) * left * 128 * stream.warps / stream.depth_warps;
         if (stream.warps % (stream.row_warps * stream.depth_warps) != 0 ||
             stream.warps * 32 > device.capabilities.max_workgroup || shared > device.capabilities.shared_bytes)
             return fail("stream: {} warps, {} along the rows and {} along the inputs, are not possible", stream.warps,

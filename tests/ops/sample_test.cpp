@@ -277,6 +277,30 @@ TEST(Sample, EveryDeviceDrawsTheSameTokensInAnyBatch) {
     }
 }
 
+// With rows of whole fours and without; of equals the first, and never what is not a number.
+TEST(Sample, FindsTheLikeliestWhereverItIs) {
+    const SamplingParams greedy;
+    for (const int vocab : {20011, 20012}) {
+        std::vector<float> logits;
+        std::vector<SamplingRow> rows;
+        std::vector<int32_t> expected;
+        for (const int at : {0, 1, 3, 4, 4095, 4096, 16385, vocab - 5, vocab - 1}) {
+            std::vector<float> row(static_cast<size_t>(vocab), -1.0F);
+            row[static_cast<size_t>(at)] = 2.0F;
+            row.back() = 2.0F;
+            row[2] = std::numeric_limits<float>::quiet_NaN();
+            logits.insert(logits.end(), row.begin(), row.end());
+            rows.push_back({.params = &greedy, .history = {}, .draw = 0});
+            expected.push_back(at);
+        }
+        const HostTensor all = tensor({static_cast<int64_t>(rows.size()), vocab}, logits);
+        for (const Device& device : devices()) {
+            SCOPED_TRACE(fmt::format("{}, {} tokens", device.name, vocab));
+            EXPECT_EQ(sample(device.use(), all, rows), expected);
+        }
+    }
+}
+
 TEST(Sample, DrawsOnlyWhatIsAllowed) {
     const std::vector<uint32_t> mask = {0b01011};  // 0, 1 and 3
     const auto allowed_one = [&](device::Backend& backend, const std::vector<float>& logits,

@@ -32,10 +32,8 @@ uint32_t unroll_for(uint32_t blocks, uint32_t per_row, uint32_t allowed) {
 
 const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, uint32_t inputs, bool gated) {
     if (gated) return tuning.gated;
-    const auto found = std::find_if(tuning.gemv.begin(), tuning.gemv.end(), [&](const GemvTuning& each) {
-        return outputs <= each.max_outputs && inputs <= each.max_inputs;
-    });
-    return found == tuning.gemv.end() ? tuning.gemv.back() : *found;
+    return entry_for(tuning.gemv,
+                     [&](const GemvTuning& each) { return outputs <= each.max_outputs && inputs <= each.max_inputs; });
 }
 
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {

@@ -44,7 +44,7 @@ uint32_t warp_lanes(const Capabilities& device) {
 }
 
 const MatmulTuning& choose(const Tuning& tuning, uint32_t rows) {
-    return entry_for(tuning.matmul, &MatmulTuning::max_rows, rows);
+    return entry_for(tuning.matmul, [&](const MatmulTuning& each) { return rows <= each.max_rows; });
 }
 
 // Steps of the tuning's depth that each split takes.

@@ -39,6 +39,8 @@ layout(push_constant, scalar) uniform Params {
     uint vocab;
 } p;
 
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer LogitFours { vec4 at[]; };
+
 shared float reduce_value[LANES];
 shared uint reduce_id[LANES];
 const uint DIGITS = 15u;                        // all but zero of four bits of a key
@@ -56,10 +58,11 @@ uint id_cut = 0xffffffffu;  // or this key and an id up to this one
 bool is_allowed(uint id, bool masked) { return !masked || ((Uints(allowed).at[id >> 5] >> (id & 31u)) & 1u) != 0u; }
 
 // NaN, and what may not be drawn, count as minus infinity.
-float logit(uint id, bool masked) {
-    const float value = FloatsOut(p.logits).at[first + id];
+float counted(uint id, float value, bool masked) {
     return isnan(value) || !is_allowed(id, masked) ? uintBitsToFloat(0xff800000u) : value;
 }
+
+float logit(uint id, bool masked) { return counted(id, FloatsOut(p.logits).at[first + id], masked); }
 
 // Orders as the floats do.
 uint key_of(float value) {
@@ -257,16 +260,40 @@ uint draw_token(Sampling s, bool masked) {
     return argmax_over_lanes(best, best_id, unused);
 }
 
-uint sample_row(Sampling s, bool masked) {
-    float best = uintBitsToFloat(0xff800000u);
-    uint best_id = 0xffffffffu;
-    for (uint id = gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
-        const float value = logit(id, masked);
-        if (value > best || (best_id == 0xffffffffu && is_allowed(id, masked))) {
-            best = value;
-            best_id = id;
+void consider(uint id, float value, bool masked, inout float best, inout uint best_id) {
+    value = counted(id, value, masked);
+    if (value > best || (best_id == 0xffffffffu && is_allowed(id, masked))) {
+        best = value;
+        best_id = id;
+    }
+}
+
+// The likeliest of what a lane looks at. Four fours of logits are under way at once, where rows begin on whole fours.
+const uint FOURS_AT_ONCE = 4u;
+void find_best(bool masked, out float best, out uint best_id) {
+    best = uintBitsToFloat(0xff800000u);
+    best_id = 0xffffffffu;
+    const uint fours = p.vocab % 4u == 0u ? p.vocab / 4u : 0u;
+    for (uint begin = 0u; begin < fours; begin += FOURS_AT_ONCE * LANES) {
+        vec4 values[FOURS_AT_ONCE];
+        [[unroll]] for (uint i = 0u; i < FOURS_AT_ONCE; ++i) {
+            const uint four = min(begin + i * LANES + gl_LocalInvocationID.x, fours - 1u);
+            values[i] = LogitFours(p.logits + uint64_t(first) * 4u).at[four];
+        }
+        [[unroll]] for (uint i = 0u; i < FOURS_AT_ONCE; ++i) {
+            const uint four = min(begin + i * LANES + gl_LocalInvocationID.x, fours - 1u);
+            [[unroll]] for (uint j = 0u; j < 4u; ++j) consider(4u * four + j, values[i][j], masked, best, best_id);
         }
     }
+    for (uint id = 4u * fours + gl_LocalInvocationID.x; id < p.vocab; id += LANES) {
+        consider(id, FloatsOut(p.logits).at[first + id], masked, best, best_id);
+    }
+}
+
+uint sample_row(Sampling s, bool masked) {
+    float best;
+    uint best_id;
+    find_best(masked, best, best_id);
     const uint likeliest = argmax_over_lanes(best, best_id, largest);
     if (!(s.temperature > 0.0) || isinf(largest)) return likeliest;  // NaN is no temperature
     if (s.top_k > 0u && s.top_k < p.vocab) keep_until(float(s.top_k), false, masked);

@@ -54,8 +54,8 @@ uint pair_base;  // in a register of each lane, not a constant
 
 const uint HALVES = GLU == 0u ? 1u : 2u;
 const uint RESULT_TILES = COL_TILES / HALVES;
+#define EACH_HALF(h) [[unroll]] for (uint h = 0u; h < 2u; ++h) if (h < HALVES)  // unrolled as EACH_ELEMENT is
 const uint COL_WARPS = WARPS / (ROW_WARPS * DEPTH_WARPS);
-const uint LANE_SUMS = COL_TILES * ROW_TILES * ELEMENTS;
 
 const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
 // Where registers have room for all activations of a window, they are loaded at its beginning, or, with so few rows that
@@ -63,17 +63,18 @@ const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
 const bool X_FIRST = ROWS == 16u && ROW_TILES == 1u;
 const bool X_AHEAD = ROWS == 8u && GLU != 0u;
 
-const uint ROWS_OF_LANE = ELEMENTS / 2u;  // whose elements of the sums it has
+// Each of the warps that share their outputs finishes SHARE of a lane's results, whose numbers are
+// (tile of outputs * ROW_TILES + tile of rows) * ELEMENTS + element.
+const uint LANE_RESULTS = RESULT_TILES * ROW_TILES * ELEMENTS;
+const uint SHARE = (LANE_RESULTS + DEPTH_WARPS - 1u) / DEPTH_WARPS;
 
-// What warps that share their outputs leave for each other.
-shared float left[DEPTH_WARPS == 1u ? 1u : (DEPTH_WARPS - 1u) * COL_WARPS * ROW_WARPS * LANE_SUMS * LANES];
+// What they leave for each other.
+shared float left[DEPTH_WARPS == 1u ? 1u
+                                    : COL_WARPS * ROW_WARPS * (DEPTH_WARPS - 1u) * DEPTH_WARPS * HALVES * SHARE * LANES];
 
-// Which of these warps puts element `e` of the sums, of gate and up the same.
-uint owner_of(uint c, uint r, uint e) { return ((c % RESULT_TILES * ROW_TILES + r) * ELEMENTS + e) % DEPTH_WARPS; }
-
-// Where the sum number `i` of a lane's is left by one of the others.
-uint left_at(uint place, uint i, uint other) {
-    return ((place * LANE_SUMS + i) * (DEPTH_WARPS - 1u) + other) * LANES + LANE;
+// Where the sum number `i` of the share of `owner`, gates before ups, is left by one of the others.
+uint left_at(uint place, uint owner, uint i, uint other) {
+    return (((place * DEPTH_WARPS + owner) * (HALVES * SHARE) + i) * (DEPTH_WARPS - 1u) + other) * LANES + LANE;
 }
 
 // The weight row of output `g` of a tile. The first half of a GLU's tiles are gates, the others their ups.
@@ -82,19 +83,24 @@ uint weight_row(uint first_result, uint tile, uint g) {
     return min(first_result + tile % RESULT_TILES * 16u + g, results - 1u) + tile / RESULT_TILES * results;
 }
 
-// Of outputs g and g + 8 of each tile: the place of the lane's first block, in tiles of the first lane's, which is the same
-// for the whole warp, and the block's number in the matrix.
+// Of outputs g and g + 8 of each tile: the place of the lane's first block, in tiles of the first lane's of output 0, and the
+// block's number in the matrix.
 uint place_at[COL_TILES][2];
 uint block_at[COL_TILES][2];
 
-RawBlock load_block(uint c, uint h, uint window) {
-    const uint place = place_at[c][h] + (TILED ? 64u * window + LANE : 4u * window);
-    return load_raw(p.weight, place, block_at[c][h] + 4u * window);
+// Where a lane finds its block of a window: a place in planes. With weights in tiles these begin at the tile, which is the
+// same for the whole warp, so that no lane needs an address of its own.
+Weight planes_of(uint c, uint window) {
+    if (TILED) return weight_from(p.weight, place_at[c][0] + 64u * window);
+    return p.weight;
 }
+uint place_in_planes(uint c, uint h, uint window) { return TILED ? 32u * h + LANE : place_at[c][h] + 4u * window; }
 
 void load_window(uint window, out RawBlock raw[COL_TILES][2]) {
     [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
-        [[unroll]] for (uint h = 0u; h < 2u; ++h) raw[c][h] = load_block(c, h, window);
+        [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+            raw[c][h] = load_raw(planes_of(c, window), place_in_planes(c, h, window), block_at[c][h] + 4u * window);
+        }
     }
 }
 
@@ -107,17 +113,17 @@ void find_growth() {
     y_growth = exp2(ceil(log2(bounds.x)) + ceil(log2(bounds.y)) + 16.0 - 15.0);
 }
 
-// `scale`: of the row of x
+// `scale`: of the row of x. Results beyond the last are computed like the others, so that there is one branch, at the end.
 void put(uint split, uint row, uint result, float scale, float value, float up) {
-    const uint results = p.outputs / HALVES;
-    if (row >= p.rows || result >= results) return;
+    const uint results = p.outputs / HALVES, known = min(result, results - 1u);
     value *= scale;
-    if (p.bias != 0u && split == 0u) value += Floats(p.bias).at[result];
+    if (!Y_TILES && p.bias != 0u && split == 0u) value += Floats(p.bias).at[known];
     if (GLU != 0u) {
         up *= scale;
-        if (p.bias != 0u) up += Floats(p.bias).at[results + result];
+        if (!Y_TILES && p.bias != 0u) up += Floats(p.bias).at[results + known];
         value = activate(GLU - 1u, value) * up;
     }
+    if (row >= p.rows || result >= results) return;
     if (Y_TILES) {
         const float scale_out = y_scale(scale);
         HalvesOut(p.y).at[tile_half(p.rows, results, row, result)] = float16_t(value * (1.0 / scale_out));
@@ -131,9 +137,9 @@ uint64_t x_at;    // of the first tile
 uint more_tiles;  // after that; beyond the last is the last again
 
 uvec4 load_x(uint r, uint window, uint s) {
-    const uint64_t at = x_at + (min(r, more_tiles) * (p.inputs / 128u) + window) * (8u * STEP_BYTES);
-    if (ROWS == 16u) return Uint4s(at).at[s * LANES];
-    return uvec4(Uint2s(at).at[s * LANES], 0u, 0u);
+    const uint64_t at = x_at + uint64_t((min(r, more_tiles) * (p.inputs / 128u) + window) * (8u * STEP_BYTES));
+    if (ROWS == 16u) return Uint4s(at).at[s * LANES + LANE];
+    return uvec4(Uint2s(at + LANE * ROWS).at[s * LANES], 0u, 0u);  // fewer registers, as the steps need no offsets
 }
 
 #define PUT_X(matrix, halves)               \
@@ -158,7 +164,7 @@ void multiply_window(uint window, bool beyond, uint end_window, inout uvec4 halv
         uvec4 values[2][4];
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
             decode_f16(raw[c][h], 4u * window + t, values[h]);
-            raw[c][h] = load_block(c, h, next);
+            raw[c][h] = load_raw(planes_of(c, next), place_in_planes(c, h, next), block_at[c][h] + 4u * next);
         }
         UNROLL for (uint s = 0u; s < 8u; ++s) {
             const uvec4 of_step = beyond ? uvec4(0u) : halves[s];
@@ -174,6 +180,14 @@ void multiply_window(uint window, bool beyond, uint end_window, inout uvec4 halv
     }
 }
 
+// Of a result of the lane, by its number.
+uint row_at(uint first_tile, uint number) {
+    return (first_tile + number / ELEMENTS % ROW_TILES) * ROWS + row_of(LANE, number % ELEMENTS);
+}
+uint result_at(uint first_result, uint number) {
+    return first_result + number / (ROW_TILES * ELEMENTS) * 16u + output_of(LANE, number % ELEMENTS);
+}
+
 void main() {
     const uint split = gl_WorkGroupID.z;
     const uint lane = LANE, g = lane / 4u, t = lane % 4u;
@@ -186,14 +200,14 @@ void main() {
     [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
             const uint row = weight_row(first_result, c, g + 8u * h), blocks = p.inputs / 32u;
-            place_at[c][h] = TILED ? place_of(weight_row(first_result, c, 0u) / 16u * 16u, 0u, blocks) + 32u * h
+            place_at[c][h] = TILED ? place_of(weight_row(first_result, c, 0u) / 16u * 16u, 0u, blocks)
                                    : place_of(row, t, blocks);
             block_at[c][h] = row * blocks + t;
         }
     }
     const uint last_tile = (p.rows + ROWS - 1u) / ROWS - 1u, x_tile = min(first_tile, last_tile);
     more_tiles = last_tile - x_tile;
-    x_at = p.x + uint64_t(x_tile * (p.inputs / 128u)) * (8u * STEP_BYTES) + lane * ROWS;
+    x_at = p.x + uint64_t(x_tile * (p.inputs / 128u)) * (8u * STEP_BYTES);
     pair_base = p.pair_base | uint(x_at >> 63);  // no address is so large, which only we know
     SumMatrix sums[COL_TILES][ROW_TILES];
     UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
@@ -215,20 +229,25 @@ void main() {
             multiply_window(window, beyond, end_window, halves, raw, sums);
             continue;
         }
-        // The sides of the blocks one after another: half the registers, and decoding beside multiplying.
-        [[unroll]] for (uint side = 0u; side < 2u; ++side) {
+        const uint next = min(window + DEPTH_WARPS, end_window - 1u);
+        // The parts of the blocks one after another: half the registers, and decoding beside multiplying.
+        [[unroll]] for (uint part = 0u; part < 2u; ++part) {
             uvec4 values[COL_TILES][2][2];
             [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
                 [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-                    decode_half(raw[c][h], 4u * window + t, side, values[c][h]);
+                    decode_part(raw[c][h], 4u * window + t, part, values[c][h]);
                 }
             }
-            // under way while the rest of this one is multiplied
-            if (side == 1u) load_window(min(window + DEPTH_WARPS, end_window - 1u), raw);
+            // under way while this part and the other are multiplied
+            [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
+                [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+                    load_part(planes_of(c, next), place_in_planes(c, h, next), block_at[c][h] + 4u * next, part, raw[c][h]);
+                }
+            }
             UNROLL for (uint s = 0u; s < 4u; ++s) {
                 ActivationMatrix x[ROW_TILES];
                 UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
-                    const uvec4 of_step = beyond ? uvec4(0u) : load_x(r, window, 4u * side + s);
+                    const uvec4 of_step = beyond ? uvec4(0u) : load_x(r, window, four_of(part, s));
                     PUT_X(x[r], of_step)
                 }
                 UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
@@ -243,39 +262,37 @@ void main() {
     }
 
     if (Y_TILES) find_growth();  // not before: the loop above needs every register
-    float scales[ROW_TILES][ROWS_OF_LANE];
-    [[unroll]] for (uint r = 0u; r < ROW_TILES; ++r) {
-        [[unroll]] for (uint i = 0u; i < ROWS_OF_LANE; ++i) {
-            scales[r][i] = Floats(p.scales).at[min((first_tile + r) * ROWS + row_of(lane, i), p.rows - 1u)];
-        }
-    }
-    if (DEPTH_WARPS > 1u) {  // each of the warps that share outputs gets some of the sums of all
-        UNROLL for (uint i = 0u; i < COL_TILES * ROW_TILES; ++i) {
-            EACH_ELEMENT(e) {
-                const uint owner = owner_of(i / ROW_TILES, i % ROW_TILES, e);
-                if (depth != owner) {
-                    left[left_at(place, i * ELEMENTS + e, depth - (depth > owner ? 1u : 0u))] =
-                        ELEMENT(sums[i / ROW_TILES][i % ROW_TILES], e);
-                }
-            }
-        }
-        barrier();
+    float scales[SHARE], mine[HALVES * SHARE];
+    [[unroll]] for (uint i = 0u; i < SHARE; ++i) {
+        scales[i] = Floats(p.scales).at[min(row_at(first_tile, depth * SHARE + i), p.rows - 1u)];
     }
     UNROLL for (uint c = 0u; c < RESULT_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) {
             EACH_ELEMENT(e) {
-                if (depth == owner_of(c, r, e)) {
-                    const uint up_tile = c + COL_TILES - RESULT_TILES;
-                    float value = ELEMENT(sums[c][r], e), up = GLU == 0u ? 0.0 : ELEMENT(sums[up_tile][r], e);
-                    [[unroll]] for (uint d = 0u; d + 1u < DEPTH_WARPS; ++d) {
-                        value += left[left_at(place, (c * ROW_TILES + r) * ELEMENTS + e, d)];
-                        if (GLU != 0u) up += left[left_at(place, (up_tile * ROW_TILES + r) * ELEMENTS + e, d)];
+                const uint number = (c * ROW_TILES + r) * ELEMENTS + e, owner = number / SHARE;
+                EACH_HALF(h) {
+                    const uint i = h * SHARE + number % SHARE;
+                    const float sum = ELEMENT(sums[c + h * RESULT_TILES][r], e);
+                    if (depth == owner) {
+                        mine[i] = sum;
+                    } else {
+                        left[left_at(place, owner, i, depth - (depth > owner ? 1u : 0u))] = sum;
                     }
-                    const uint result = first_result + c * 16u + output_of(lane, e);
-                    const uint row = (first_tile + r) * ROWS + row_of(lane, e);
-                    put(split, row, result, scales[r][e % ROWS_OF_LANE], value, up);
                 }
             }
+        }
+    }
+    if (DEPTH_WARPS > 1u) barrier();
+    [[unroll]] for (uint i = 0u; i < SHARE; ++i) {
+        [[unroll]] for (uint d = 0u; d + 1u < DEPTH_WARPS; ++d) {
+            EACH_HALF(h) mine[h * SHARE + i] += left[left_at(place, depth, h * SHARE + i, d)];
+        }
+    }
+    [[unroll]] for (uint i = 0u; i < SHARE; ++i) {
+        const uint number = depth * SHARE + i;
+        if (number < LANE_RESULTS) {
+            put(split, row_at(first_tile, number), result_at(first_result, number), scales[i], mine[i],
+                mine[i + (HALVES - 1u) * SHARE]);
         }
     }
     if (CHAINED) count_in_chain(p.chain);

@@ -22,8 +22,10 @@ constexpr uint32_t kMatrixOutputs = 16;
 constexpr uint32_t kPairBase = 0x64006400;  // kernels/weights_f16.glsl
 constexpr uint32_t kMinSplitWindows = 4;    // below, starting up takes as long as the work
 
-const StreamTuning& choose(const Tuning& tuning, uint32_t rows) {
-    return entry_for(tuning.stream, &StreamTuning::max_rows, rows);
+const StreamTuning& choose(const Tuning& tuning, const MatmulCall& call) {
+    return entry_for(tuning.stream, [&](const StreamTuning& each) {
+        return call.rows <= each.max_rows && call.outputs <= each.max_outputs;
+    });
 }
 
 struct Grid {
@@ -48,13 +50,13 @@ uint32_t split_windows(const StreamTuning& t, const MatmulCall& call) {
 }  // namespace
 
 uint32_t stream_splits(const Tuning& tuning, const MatmulCall& call) {
-    return divide_up(call.inputs / kMatrixInputs, split_windows(choose(tuning, call.rows), call));
+    return divide_up(call.inputs / kMatrixInputs, split_windows(choose(tuning, call), call));
 }
 
 Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilities& device, const MatmulCall& call) {
     CHECK(call.dtype != DType::f32 && call.inputs > 0 && call.inputs % kMatrixInputs == 0);
     CHECK(call.rows > 0 && call.outputs > 0 && (!call.glu || call.outputs % 2 == 0));
-    const StreamTuning& t = choose(tuning, call.rows);
+    const StreamTuning& t = choose(tuning, call);
     CHECK(t.warps % (t.row_warps * t.depth_warps) == 0 && t.col_tiles % 2 == 0);
     const Grid grid = grid_of(t, call);
     const uint32_t splits = stream_splits(tuning, call);

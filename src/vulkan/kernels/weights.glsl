@@ -44,6 +44,26 @@ uint place_of(uint row, uint block, uint blocks) {
     return ((row / 16u * (blocks / 4u) + block / 4u) * 2u + row / 8u % 2u) * 32u + row % 8u * 4u + block % 4u;
 }
 
+// The planes from `place` on, but for those that belong to 8 blocks. Not for plain types.
+Weight weight_from(Weight w, uint place) {
+#if WEIGHT == Q8_0
+    w.quants += uint64_t(place) * 32u;
+#else
+    w.quants += uint64_t(place) * 16u;
+#endif
+#if WEIGHT == Q4_1 || WEIGHT == Q5_1
+    w.scales += uint64_t(place) * 4u;
+#elif WEIGHT != Q4_K && WEIGHT != Q5_K
+    w.scales += uint64_t(place) * 2u;
+#endif
+#if WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == Q5_K
+    w.high += uint64_t(place) * 4u;
+#elif WEIGHT == Q6_K
+    w.high += uint64_t(place) * 8u;
+#endif
+    return w;
+}
+
 #if WEIGHT != F32 && WEIGHT != F16 && WEIGHT != BF16
 // A block as it lies in memory. Loading and decoding are apart, so that a kernel can have many loads under way.
 struct RawBlock {

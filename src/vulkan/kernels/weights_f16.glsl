@@ -1,6 +1,9 @@
-// Blocks of 32 weights as f16, and halves of them (`side`: elements 0..15 or 16..31), in the order in which matrix kernels
-// lay them into shared memory: each four elements as 0, 2, 1, 3. That is how pairs of bytes and nibbles come apart by masks, two values to a word; a product does not care
-// about the order of its inputs as long as the activations have the same (see in_pair_order). To come after weights.glsl.
+// Blocks of 32 weights as f16, in the order in which matrix kernels lay them into shared memory: each four elements as 0, 2,
+// 1, 3. That is how pairs of bytes and nibbles come apart by masks, two values to a word; a product does not care about the
+// order of its inputs as long as the activations have the same (see in_pair_order). To come after weights.glsl.
+//
+// A block has two parts of 16 elements. A kernel can decode one and have the next block's loaded in its place while it
+// multiplies, and then do the same with the other.
 
 // Eight f16, in order before, in the order of pairs after.
 uvec4 in_pair_order(uvec4 v) {
@@ -26,6 +29,33 @@ RawBlock load_raw(Weight w, uint place, uint block) {
 #define PAIR_BASE 0x64006400u
 #endif
 
+#define NIBBLES !(PLAIN || WEIGHT == Q8_0)  // each word holds four elements of the first half and four of the second
+
+// Which four elements of a block, of eight, are the four number `i` of a part: what half of the block's words hold.
+uint four_of(uint part, uint i) {
+#if NIBBLES
+    return i / 2u * 4u + 2u * part + i % 2u;
+#else
+    return 4u * part + i;
+#endif
+}
+
+// Loads another block part after part: its words, and with the last what it has beside them, which both parts need.
+void load_part(Weight w, uint place, uint block, uint part, inout RawBlock raw) {
+#if NIBBLES
+    const uvec2 words = Uint2s(w.quants).at[2u * place + part];
+    if (part == 0u) {
+        raw.quants[0].xy = words;
+    } else {
+        const uvec2 first = raw.quants[0].xy;
+        raw = load_raw(w, place, block);
+        raw.quants[0] = uvec4(first, words);
+    }
+#else
+    if (part == 1u) raw = load_raw(w, place, block);
+#endif
+}
+
 #if WEIGHT == Q4_0
 // Both ways to n - 8 are exact: 1024 + n - 1032 for a low nibble, (1024 + 16 n) / 16 - 72 for a high one. So the product with
 // the scale is rounded once, like a product in f32 that is then made f16.
@@ -38,20 +68,20 @@ uint high_nibbles(uint q, f16vec2 scale) {
     return packFloat2x16(fma(n, f16vec2(0.0625hf), f16vec2(-72.0hf)) * scale);
 }
 
-void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
-    const f16vec2 scale = unpackFloat2x16(raw.scales).xx;
+void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
+    const f16vec2 scale = f16vec2(uint16BitsToHalf(uint16_t(raw.scales)));
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-        [[unroll]] for (uint j = 0u; j < 2u; ++j) {
-            const uint q = raw.quants[0][2u * i + j];
-            values[i][2u * j] = side == 0u ? low_nibbles(q, scale) : high_nibbles(q, scale);
-            values[i][2u * j + 1u] = side == 0u ? low_nibbles(q >> 8, scale) : high_nibbles(q >> 8, scale);
-        }
+        const uint q = raw.quants[0][2u * part + i];
+        values[0][2u * i] = low_nibbles(q, scale);
+        values[0][2u * i + 1u] = low_nibbles(q >> 8, scale);
+        values[1][2u * i] = high_nibbles(q, scale);
+        values[1][2u * i + 1u] = high_nibbles(q >> 8, scale);
     }
 }
 #elif PLAIN
-void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
+void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-        const uvec4 quants = raw.quants[2u * side + i];
+        const uvec4 quants = raw.quants[2u * part + i];
 #if WEIGHT == F16
         values[i] = in_pair_order(quants);
 #else
@@ -64,36 +94,43 @@ void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
     }
 }
 #else
-// Two of four bytes as f32, without the slow conversions of integers. Those of Q8_0 are signed, so 128 is added first.
-vec2 byte_values(uint pair) {
+#if WEIGHT == Q8_0 || WEIGHT == Q5_0 || WEIGHT == Q6_K
+// These have no offset but a zero: q - zero is exact, and the scale is an f16, or of Q6_K the product of one and an integer,
+// which is rounded to f16 first.
 #if WEIGHT == Q8_0
-    return vec2(unpackFloat2x16((pair ^ 0x00800080u) | PAIR_BASE) - f16vec2(1152.0hf));
+const uint SIGNS = 0x00800080u;  // signed bytes: 128 is added first
+const float16_t ZERO = 1152.0hf;
 #else
-    return vec2(unpackFloat2x16(pair | PAIR_BASE) - f16vec2(1024.0hf));
+const uint SIGNS = 0u;
+const float16_t ZERO = WEIGHT == Q5_0 ? 1040.0hf : 1056.0hf;
 #endif
+uint scaled_pair(uint pair, Block b, uint side) {
+    return packFloat2x16((unpackFloat2x16((pair ^ SIGNS) | PAIR_BASE) - f16vec2(ZERO)) * f16vec2(float16_t(b.scale[side])));
 }
-
-// Scale and offset are applied in f32: in f16 those of the K types would lose bits.
-uint scaled_pair(uint pair, float scale, float offset) {
-    return packFloat2x16(f16vec2(scale * byte_values(pair) + offset));
+#else
+// Scale and offset are applied in f32: in f16 they would lose bits.
+uint scaled_pair(uint pair, Block b, uint side) {
+    const vec2 q = vec2(unpackFloat2x16(pair | PAIR_BASE) - f16vec2(1024.0hf));
+    return packFloat2x16(f16vec2(fma(vec2(b.scale[side]), q, vec2(b.offset[side]))));
 }
+#endif
 
-void decode_half(RawBlock raw, uint block, uint side, out uvec4 values[2]) {
+void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
     const Block b = decode_block(raw, block);
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
-            const uint bytes = b.q[side][2u * i + j];
-            values[i][2u * j] = scaled_pair(bytes & 0x00ff00ffu, b.scale[side], b.offset[side]);
-            values[i][2u * j + 1u] = scaled_pair((bytes >> 8) & 0x00ff00ffu, b.scale[side], b.offset[side]);
+            const uint four = four_of(part, 2u * i + j), bytes = b.q[four / 4u][four % 4u];
+            values[i][2u * j] = scaled_pair(bytes & 0x00ff00ffu, b, four / 4u);
+            values[i][2u * j + 1u] = scaled_pair((bytes >> 8) & 0x00ff00ffu, b, four / 4u);
         }
     }
 }
 #endif
 
 void decode_f16(RawBlock raw, uint block, out uvec4 values[4]) {
-    [[unroll]] for (uint side = 0u; side < 2u; ++side) {
-        uvec4 half_values[2];
-        decode_half(raw, block, side, half_values);
-        [[unroll]] for (uint i = 0u; i < 2u; ++i) values[2u * side + i] = half_values[i];
+    [[unroll]] for (uint part = 0u; part < 2u; ++part) {
+        uvec4 of_part[2];
+        decode_part(raw, block, part, of_part);
+        [[unroll]] for (uint i = 0u; i < 2u; ++i) values[four_of(part, 2u * i) / 2u] = of_part[i];
     }
 }

@@ -161,6 +161,31 @@ TEST(Stream, EveryTuningAgrees) {
     expect_stream({.rows = 3, .outputs = 64, .tuning = {.col_tiles = 4, .warps = 1, .groups = 1}});
     // three windows for two warps: one has nothing to do in the end
     expect_stream({.rows = 20, .outputs = 70, .inputs = 384, .tuning = {.warps = 4, .depth_warps = 2, .groups = 1}});
+    expect_stream({.rows = 20,
+                   .outputs = 64,
+                   .inputs = 640,
+                   .tuning = {.row_tiles = 2, .warps = 4, .depth_warps = 4, .groups = 1}});
+    // more warps than a lane has results to share
+    expect_stream({.rows = 3,
+                   .outputs = 64,
+                   .inputs = 1024,
+                   .glu = op::Activation::silu,
+                   .tuning = {.warps = 8, .depth_warps = 8, .groups = 1}});
+}
+
+TEST(Stream, TuningIsChosenByRowsAndOutputs) {
+    Tuning tuning;
+    tuning.stream = {{.max_rows = 16, .max_outputs = 64, .groups = 2},
+                     {.max_rows = 16, .max_outputs = 128, .groups = 1},
+                     {.max_rows = 16, .groups = 16},
+                     {.groups = 1}};
+    const auto splits = [&](uint32_t rows, uint32_t outputs) {
+        return stream_splits(tuning, {.outputs = outputs, .inputs = 1024, .rows = rows});
+    };
+    EXPECT_EQ(splits(16, 64), 2U);
+    EXPECT_EQ(splits(16, 128), 1U);
+    EXPECT_EQ(splits(16, 256), 2U);
+    EXPECT_EQ(splits(17, 64), 1U);
 }
 
 TEST(Stream, SplitsAlongTheInputs) {

@@ -62,6 +62,9 @@ TEST(TuningFile, RefusesWhatKernelsCannotTake) {
     EXPECT_THAT(why_refused(R"({"gated": {"staged": 2}})"), HasSubstr("staged"));
     EXPECT_THAT(why_refused(R"({"gated": {"lanes": 32, "lanes_per_row": 32}})"), HasSubstr("multiple of 32"));
     EXPECT_THAT(why_refused(R"({"gemv": [{"max_outputs": 9}, {"max_outputs": 8}]})"), HasSubstr("ascending"));
+    EXPECT_THAT(why_refused(R"({"stream": [{"max_rows": 8}, {"max_rows": 8, "max_outputs": 9}]})"),
+                HasSubstr("ascending"));
+    EXPECT_THAT(why_refused(R"({"stream": [{"max_rows": 8, "max_outputs": 9}, {"max_rows": 8}]})"), HasSubstr("taken"));
     EXPECT_THAT(why_refused(R"({"stream": [{"warps": 2, "row_warps": 4}]})"), HasSubstr("warps"));
     EXPECT_THAT(why_refused(R"({"matmul": []})"), HasSubstr("matmul"));
     EXPECT_THAT(why_refused(R"({"matmul": [{"max_rows": 8, "tile_rows": 24, "tile_cols": 64, "warp_rows": 16,
