@@ -50,6 +50,7 @@ layout(push_constant, scalar) uniform Params {
 
 uint pair_base;  // in a register of each lane, not a constant
 #define PAIR_BASE pair_base
+#define SCALES_IN_F16  // NVIDIA's devices, whose matrices these are, compute with the smallest f16
 #include "weights_f16.glsl"
 
 const uint HALVES = GLU == 0u ? 1u : 2u;

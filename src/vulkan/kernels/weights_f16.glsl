@@ -94,23 +94,31 @@ void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
     }
 }
 #else
-#if WEIGHT == Q8_0 || WEIGHT == Q5_0 || WEIGHT == Q6_K
-// These have no offset but a zero: q - zero is exact, and the scale is an f16, or of Q6_K the product of one and an integer,
-// which is rounded to f16 first.
+// Types without an offset but with a zero: q - zero is exact, and the scale is an f16, or of Q6_K the product of one and an
+// integer, which is rounded to f16 first. Scales may be as small as 2^-24: for devices that do not take that for nothing.
+#if defined(SCALES_IN_F16) && (WEIGHT == Q8_0 || WEIGHT == Q5_0 || WEIGHT == Q6_K)
+#define HALF_SCALE 1
+#else
+#define HALF_SCALE 0
+#endif
+
+// What the bits of a byte put after PAIR_BASE have too much.
 #if WEIGHT == Q8_0
 const uint SIGNS = 0x00800080u;  // signed bytes: 128 is added first
 const float16_t ZERO = 1152.0hf;
 #else
 const uint SIGNS = 0u;
-const float16_t ZERO = WEIGHT == Q5_0 ? 1040.0hf : 1056.0hf;
+const float16_t ZERO = HALF_SCALE == 0 ? 1024.0hf : WEIGHT == Q5_0 ? 1040.0hf : 1056.0hf;
 #endif
+
+#if HALF_SCALE
 uint scaled_pair(uint pair, Block b, uint side) {
     return packFloat2x16((unpackFloat2x16((pair ^ SIGNS) | PAIR_BASE) - f16vec2(ZERO)) * f16vec2(float16_t(b.scale[side])));
 }
 #else
-// Scale and offset are applied in f32: in f16 they would lose bits.
+// In f16 scale and offset would lose bits.
 uint scaled_pair(uint pair, Block b, uint side) {
-    const vec2 q = vec2(unpackFloat2x16(pair | PAIR_BASE) - f16vec2(1024.0hf));
+    const vec2 q = vec2(unpackFloat2x16((pair ^ SIGNS) | PAIR_BASE) - f16vec2(ZERO));
     return packFloat2x16(f16vec2(fma(vec2(b.scale[side]), q, vec2(b.offset[side]))));
 }
 #endif

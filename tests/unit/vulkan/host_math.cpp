@@ -17,9 +17,9 @@ std::vector<float> random_floats(std::mt19937& rng, size_t count, float magnitud
     return values;
 }
 
-HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t cols) {
+HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t cols, float magnitude) {
     HostMatrix matrix{.dtype = dtype, .rows = rows, .cols = cols, .blocks = {}, .values = {}};
-    const std::vector<float> values = random_floats(rng, size_t{rows} * cols);
+    const std::vector<float> values = random_floats(rng, size_t{rows} * cols, magnitude);
     matrix.blocks.resize(row_bytes(dtype, static_cast<int64_t>(values.size())));
     format::encode_row(dtype, values.data(), matrix.blocks.data(), static_cast<int64_t>(values.size()));
     matrix.values.resize(values.size());

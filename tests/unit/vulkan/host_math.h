@@ -21,7 +21,7 @@ struct HostMatrix {
 };
 
 std::vector<float> random_floats(std::mt19937& rng, size_t count, float magnitude = 1.0F);
-HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t cols);
+HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t cols, float magnitude = 1.0F);
 // The matrix repacked into planes on the device of gpu().
 DeviceWeight upload_planes(const HostMatrix& matrix);
 

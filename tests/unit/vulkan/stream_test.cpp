@@ -21,6 +21,7 @@ struct StreamCase {
     bool bias = false;
     std::optional<op::Activation> glu = {};
     StreamTuning tuning = {.groups = 1};
+    float weights = 1.0F;  // their magnitude
 };
 
 // Rows are brought into tiles by norm_act and multiplied. Weights and activations are rounded to f16, 2^-11 each.
@@ -28,7 +29,7 @@ void expect_stream(const StreamCase& c) {
     SCOPED_TRACE(fmt::format("{}, {} rows, {} x {}, tiles {} x {}, warps {} / {}", name(c.dtype), c.rows, c.outputs,
                              c.inputs, c.tuning.row_tiles, c.tuning.col_tiles, c.tuning.warps, c.tuning.row_warps));
     std::mt19937 rng(c.outputs * 7919 + c.inputs + c.rows);
-    const HostMatrix w = random_matrix(rng, c.dtype, c.outputs, c.inputs);
+    const HostMatrix w = random_matrix(rng, c.dtype, c.outputs, c.inputs, c.weights);
     const std::vector<float> bias = random_floats(rng, c.outputs);
     const std::vector<float> x = random_floats(rng, size_t{c.rows} * c.inputs, 3.0F);
 
@@ -147,6 +148,12 @@ TEST(Stream, EveryWeightTypeAgrees) {
                         DType::q4_k, DType::q5_k, DType::q6_k}) {
         expect_stream({.dtype = dtype});
     }
+}
+
+// Scales below the smallest normal f16.
+TEST(Stream, SmallWeightsAreNotNothing) {
+    for (DType dtype : {DType::q8_0, DType::q6_k}) expect_stream({.dtype = dtype, .weights = 2e-3F});
+    for (DType dtype : {DType::q4_0, DType::q5_0}) expect_stream({.dtype = dtype, .weights = 4e-4F});
 }
 
 TEST(Stream, AnyNumberOfRowsAndOutputs) {
