@@ -113,6 +113,9 @@ class Executable {
     virtual Status submit(const Batch& batch) = 0;
     virtual Status wait() = 0;
 
+    // After a step that failed: whether the device is sound, and nothing but what that step was to write has changed.
+    virtual bool sound_after_failure() const { return false; }
+
     // After wait(): the bytes of results[index] of the CompileOptions, until the next submit. Of a batch of several
     // steps "next" holds the tokens of all, step after step, and other results are those of the last.
     virtual std::span<const std::byte> result(size_t index) const = 0;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "plan/hybrid.h"
-
 namespace tandem::engine {
 
 namespace {
@@ -126,7 +124,7 @@ Status Runner::run(const device::Batch& batch, Wanted wanted) {
     last_ = wanted;
     outputs_ = batch.output_rows.size();
     Status done = device::run(*executable(wanted), batch);
-    sound_ = done || plan::failed_by_npu(*executable(wanted));
+    sound_ = done || executable(wanted)->sound_after_failure();
     return done;
 }
 

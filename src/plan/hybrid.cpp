@@ -75,11 +75,11 @@ class HybridExecutable final : public device::Executable {
   public:
     explicit HybridExecutable(std::shared_ptr<Devices> devices) : devices_(std::move(devices)) {}
 
-    bool failed_by_npu() const { return failed_by_npu_; }
-
     Status prepare(const CompileArguments& arguments, const Placement& placement, int min_rows);
 
     int max_steps() const override { return whole_->max_steps(); }
+    // Then the main device and the cache are sound. If it is not strict no step fails so.
+    bool sound_after_failure() const override { return failed_by_npu_; }
     Status submit(const device::Batch& batch) override;
     Status wait() override { return together_ ? Status(Ok{}) : whole_->wait(); }
     std::span<const std::byte> result(size_t index) const override {
@@ -363,11 +363,6 @@ Result<std::unique_ptr<device::Executable>> HybridBackend::compile(const graph::
 }
 
 }  // namespace
-
-bool failed_by_npu(const device::Executable& executable) {
-    const auto* const hybrid = dynamic_cast<const HybridExecutable*>(&executable);
-    return hybrid != nullptr && hybrid->failed_by_npu();
-}
 
 std::unique_ptr<device::Backend> make_hybrid(std::unique_ptr<device::Backend> main,
                                              std::unique_ptr<device::Backend> npu, HybridOptions options) {

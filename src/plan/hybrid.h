@@ -33,8 +33,4 @@ struct HybridOptions {
 std::unique_ptr<device::Backend> make_hybrid(std::unique_ptr<device::Backend> main,
                                              std::unique_ptr<device::Backend> npu, HybridOptions options);
 
-// Whether the last step of an Executable failed by its NPU alone: then the main device and the cache are sound, and
-// nothing but what that step was to write has changed. Of a device that is not strict no step fails so.
-bool failed_by_npu(const device::Executable& executable);
-
 }  // namespace tandem::plan
