@@ -37,9 +37,11 @@ class LinearStep final : public Step {
         const Sized& sized = *TRY(for_rows(context.rows));
         const GemmLayout& layout = sized.layout;
         Buffer* const x = TRY(shop_.scratch(kPackedX, layout.x_bytes()));
-        if (!shop_.is_packed({context.run, x_id_})) {
+        const Workshop::PackedValue packed{context.run, x_id_};
+        if (!shop_.is_packed(packed)) {
             quantize_x(layout, {.values = x_.data(), .rows = context.rows, .columns = x_.cols, .stride = x_.cols},
                        shop_.threads(), x->bytes().first(static_cast<size_t>(layout.x_bytes())));
+            shop_.set_packed(packed);
         }
         const bool in_place = layout.n == y_.cols && layout.m <= y_.rows;
         Buffer* const y = in_place ? y_.buffer.get() : TRY(shop_.scratch(1, layout.y_bytes()));

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/threads.h"
@@ -53,8 +52,9 @@ class Workshop {
 
         bool operator==(const PackedValue&) const = default;
     };
-    // Whether it is `value` that lies packed in the memory kept for that. If not, it is from now on.
-    bool is_packed(const PackedValue& value) { return std::exchange(packed_, value) == value; }
+    // Whether it is `value` that lies packed in the memory kept for that.
+    bool is_packed(const PackedValue& value) const { return packed_ == value; }
+    void set_packed(const PackedValue& value) { packed_ = value; }
     // A new number for each.
     uint64_t begin_run() { return ++runs_; }
     // For what the host does between the runs of the array.

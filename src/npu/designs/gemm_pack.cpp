@@ -70,6 +70,24 @@ XPlace place_of_x(const GemmLayout& layout, int64_t row, std::span<std::byte> pa
     return {block, block + layout.blocks_k() * object, row % layout.tile_m};
 }
 
+// Rows [first, last) of x, whole groups but for the last: `fill` makes one and returns its scale.
+template <typename Fill>
+void put_rows_of_x(const GemmLayout& layout, int64_t first, int64_t last, TileRows tiles, const Fill& fill,
+                   std::span<std::byte> packed) {
+    for (int64_t i = first; i < last; i += kTileRows) {
+        const XPlace place = place_of_x(layout, i, packed);
+        for (int64_t row = 0; row < kTileRows; ++row) {
+            const std::span<int8_t> to = tiles.row(row);
+            if (i + row < last) {
+                put_scale(layout, fill(i + row, to), place.row + row, place.scales);
+            } else {
+                std::fill(to.begin(), to.end(), int8_t{0});
+            }
+        }
+        tiles.put(layout, place.row, place.block);
+    }
+}
+
 void clear(std::span<std::byte> packed) {
     std::fill(packed.begin(), packed.end(), std::byte{0});
 }
@@ -79,15 +97,11 @@ void clear(std::span<std::byte> packed) {
 void pack_x(const GemmLayout& layout, const PackedRows& x, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.x_bytes() && std::ssize(x.scales) <= layout.m && x.columns <= layout.k);
     clear(packed);
-    for (int64_t i = 0; i < std::ssize(x.scales); i += kTileRows) {
-        TileRows tiles(x.columns);
-        const XPlace place = place_of_x(layout, i, packed);
-        for (int64_t row = 0; row < std::min(kTileRows, std::ssize(x.scales) - i); ++row) {
-            std::copy_n(x.values.begin() + (i + row) * x.columns, x.columns, tiles.row(row).begin());
-            put_scale(layout, x.scales[static_cast<size_t>(i + row)], place.row + row, place.scales);
-        }
-        tiles.put(layout, place.row, place.block);
-    }
+    const auto fill = [&](int64_t i, std::span<int8_t> row) {
+        std::copy_n(x.values.begin() + i * x.columns, x.columns, row.begin());
+        return x.scales[static_cast<size_t>(i)];
+    };
+    put_rows_of_x(layout, 0, std::ssize(x.scales), TileRows(x.columns), fill, packed);
 }
 
 // The blocks of one column of the array lie together, so that each shim reads one long run.
@@ -112,21 +126,11 @@ void pack_w(const GemmLayout& layout, const PackedRows& w, std::span<std::byte> 
 void quantize_x(const GemmLayout& layout, const FloatRows& x, ThreadPool& threads, std::span<std::byte> packed) {
     CHECK(std::ssize(packed) == layout.x_bytes() && x.rows <= layout.m && x.columns <= layout.k);
     if (x.rows < layout.m || x.columns < layout.k) clear(packed);
+    const auto fill = [&](int64_t i, std::span<int8_t> row) {
+        return quantize_row({x.values + i * x.stride, row.size()}, row);
+    };
     threads.for_each_range(layout.m / kTileRows, kGroupsAtOnce, [&](int64_t first, int64_t last, int /*thread*/) {
-        TileRows tiles(x.columns);
-        for (int64_t i = first * kTileRows; i < std::min(last * kTileRows, x.rows); i += kTileRows) {
-            const XPlace place = place_of_x(layout, i, packed);
-            for (int64_t row = 0; row < kTileRows; ++row) {
-                const std::span<int8_t> to = tiles.row(row);
-                if (i + row < x.rows) {
-                    const float scale = quantize_row({x.values + (i + row) * x.stride, to.size()}, to);
-                    put_scale(layout, scale, place.row + row, place.scales);
-                } else {
-                    std::fill(to.begin(), to.end(), int8_t{0});
-                }
-            }
-            tiles.put(layout, place.row, place.block);
-        }
+        put_rows_of_x(layout, first * kTileRows, std::min(last * kTileRows, x.rows), TileRows(x.columns), fill, packed);
     });
 }
 
