@@ -25,6 +25,16 @@ struct Bounds {
     uint32_t least = 1;
     uint32_t most = 0xffffffff;
     bool power_of_two = false;
+    uint32_t multiple_of = 1;
+
+    bool take(uint64_t value) const {
+        return value >= least && value <= most && value % multiple_of == 0 &&
+               (!power_of_two || std::has_single_bit(value));
+    }
+    std::string kind() const {
+        if (power_of_two) return "power of two";
+        return multiple_of == 1 ? "number" : fmt::format("multiple of {}", multiple_of);
+    }
 };
 
 // Every value of a tuning with its name, for reading and writing alike.
@@ -68,9 +78,9 @@ template <typename T, typename F>
 void for_each_value(T& t, const F& value) requires std::same_as<std::remove_const_t<T>, AttentionTuning> {
     value("lanes", t.lanes, {.least = 64, .most = 256, .power_of_two = true});
     value("groups", t.groups, {.most = 1 << 16});
-    value("matrix_lanes", t.matrix_lanes, {.least = 0, .most = 256});
+    value("matrix_lanes", t.matrix_lanes, {.least = 0, .most = 256, .multiple_of = 32});
     value("matrix_groups", t.matrix_groups, {.most = 1 << 16});
-    value("wide_lanes", t.wide_lanes, {.least = 32, .most = 256});
+    value("wide_lanes", t.wide_lanes, {.least = 32, .most = 256, .multiple_of = 32});
     value("wide_groups", t.wide_groups, {.most = 1 << 16});
     value("tile_rows", t.tile_rows, {.least = 16, .most = 128, .power_of_two = true});
     value("tile_positions", t.tile_positions, {.least = 16, .most = 64, .power_of_two = true});
@@ -92,11 +102,9 @@ Status read(const Json& json, const char* section, T& tuning) {
         const auto found = json.find(name);
         if (found == json.end()) return;
         ++known;
-        const bool number = found->is_number_unsigned() && found->template get<uint64_t>() <= bounds.most &&
-                            found->template get<uint64_t>() >= bounds.least;
-        if (!number || (bounds.power_of_two && !std::has_single_bit(found->template get<uint64_t>()))) {
+        if (!found->is_number_unsigned() || !bounds.take(found->template get<uint64_t>())) {
             problem = fmt::format("{}.{} is {}, expected a {} from {} to {}", section, name, found->dump(),
-                                  bounds.power_of_two ? "power of two" : "number", bounds.least, bounds.most);
+                                  bounds.kind(), bounds.least, bounds.most);
             return;
         }
         value = found->template get<uint32_t>();
@@ -154,9 +162,6 @@ Status check(const Tuning& tuning, const DeviceInfo& device) {
     if (tuning.gated.lanes / tuning.gated.lanes_per_row * tuning.gated.rows % 32 != 0)
         return fail("gated: {} lanes in groups of {} with {} rows each make no multiple of 32 rows", tuning.gated.lanes,
                     tuning.gated.lanes_per_row, tuning.gated.rows);
-    for (const uint32_t lanes : {tuning.attention.matrix_lanes, tuning.attention.wide_lanes}) {
-        if (lanes % 32 != 0) return fail("attention: matrices by {} lanes, expected a multiple of 32", lanes);
-    }
     for (const MatmulTuning& matmul : tuning.matmul) TRY(fit_matmul(matmul, device.capabilities));
     for (const StreamTuning& stream : tuning.stream) {
         // what a lane leaves of its sums for the other warps, in shares that may be one too large

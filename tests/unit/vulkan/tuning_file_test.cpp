@@ -66,6 +66,9 @@ TEST(TuningFile, RefusesWhatKernelsCannotTake) {
                 HasSubstr("ascending"));
     EXPECT_THAT(why_refused(R"({"stream": [{"max_rows": 8, "max_outputs": 9}, {"max_rows": 8}]})"), HasSubstr("taken"));
     EXPECT_THAT(why_refused(R"({"stream": [{"warps": 2, "row_warps": 4}]})"), HasSubstr("warps"));
+    EXPECT_THAT(why_refused(R"({"attention": {"matrix_lanes": 40}})"),
+                HasSubstr("attention.matrix_lanes is 40, expected a multiple of 32 from 0 to 256"));
+    EXPECT_THAT(why_refused(R"({"attention": {"wide_lanes": 48}})"), HasSubstr("attention.wide_lanes is 48"));
     EXPECT_THAT(why_refused(R"({"matmul": []})"), HasSubstr("matmul"));
     EXPECT_THAT(why_refused(R"({"matmul": [{"max_rows": 8, "tile_rows": 24, "tile_cols": 64, "warp_rows": 16,
                                             "warp_cols": 32}]})"),
