@@ -14,8 +14,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) writeonly buffer Ui
 // eight must be active. `quad` is the number of the four in their row.
 void store_q8(uint64_t base, uint rows, uint cols, uint row, uint quad, vec4 value) {
     const uint blocks = cols / 32u;
-    const vec4 magnitude = abs(value);
-    float largest = max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
+    float largest = largest_of(value);
     [[unroll]] for (uint step = 1u; step < 8u; step *= 2u) largest = max(largest, subgroupShuffleXor(largest, step));
     const float scale = largest / 127.0;
     const ivec4 q = largest > 0.0 ? ivec4(roundEven(value * (127.0 / largest))) : ivec4(0);

@@ -19,6 +19,11 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Uin
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Uint2s { uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Uint4s { uvec4 at[]; };
 
+float largest_of(vec4 value) {
+    const vec4 magnitude = abs(value);
+    return max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
+}
+
 // What other dispatches of the same step make (kernels/chain.glsl): neither constant nor in a cache of a core.
 layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer MadeFloat2s { vec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer MadeFloat4s { vec4 at[]; };

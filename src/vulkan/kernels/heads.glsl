@@ -58,8 +58,7 @@ uvec2 in_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x
 
 // Eight lanes that follow one another hold the 32 elements of a scale.
 void put_q8(uint64_t base, CacheShape shape, uint element, vec4 x) {
-    const vec4 magnitude = abs(x);
-    float largest = max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
+    float largest = largest_of(x);
     [[unroll]] for (uint lanes = 1u; lanes < 8u; lanes *= 2u) {
         largest = max(largest, subgroupShuffleXor(largest, lanes));
     }

@@ -117,10 +117,7 @@ void run_row() {
     float shrink = 1.0;
     if (FORMAT == ACTIVATION_F16 || FORMAT == ACTIVATION_TILES) {
         float largest = 0.0;
-        [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
-            const vec4 magnitude = abs(x[i]);
-            largest = max(largest, max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w)));
-        }
+        [[unroll]] for (uint i = 0u; i < QUADS; ++i) largest = max(largest, largest_of(x[i]));
         const float row_scale = f16_row_scale(largest_over_lanes(2u, largest));
         const uint64_t scales =
             FORMAT == ACTIVATION_F16 ? p.y + uint64_t(p.rows) * p.cols * 2u : tile_scales(p.y, p.rows, p.cols);
