@@ -63,6 +63,7 @@ class VulkanBackend final : public device::Backend {
         if (opened_->known_lanes) return;
         tuning_.stream.clear();
         tuning_.attention.matrix_lanes = 0;
+        tuning_.attention.lane_rows = 0;
     }
 
     const device::Description& describe() const override { return description_; }

@@ -142,6 +142,8 @@ class Search {
             TRY(choose("attention.matrix_groups", attention.matrix_groups, std::array{264U, 396U, 528U, 1056U}, many));
             TRY(choose("attention.wide_lanes", attention.wide_lanes, std::array{64U, 96U, 128U}, many));
             TRY(choose("attention.wide_groups", attention.wide_groups, std::array{132U, 264U, 528U}, many));
+            TRY(choose("attention.lane_rows", attention.lane_rows, std::array{0U, 32U, 64U, 128U}, prompt));
+            TRY(choose("attention.lane_positions", attention.lane_positions, std::array{16U, 32U, 64U}, prompt));
         }
         TRY(choose("attention.tile_rows", attention.tile_rows, std::array{16U, 32U, 64U, 128U}, prompt));
         return choose("attention.tile_positions", attention.tile_positions, std::array{16U, 32U, 64U}, prompt);

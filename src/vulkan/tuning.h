@@ -58,7 +58,10 @@ struct AttentionTuning {
     // The same for heads of more than 128 elements, which take twice the registers.
     uint32_t wide_lanes = 128;
     uint32_t wide_groups = 264;
-    // Of many rows of a sequence. Both shrink where shared memory is small.
+    // Of many rows of a sequence where scores stay in registers, which is for devices that StreamTuning is for, too.
+    uint32_t lane_rows = 0;        // 16 to 128; 0: never
+    uint32_t lane_positions = 32;  // 16, 32 or 64; half as many for heads of more than 128 elements
+    // The same elsewhere. Both shrink where shared memory is small.
     uint32_t tile_rows = 64;       // 16, 32, 64 or 128
     uint32_t tile_positions = 32;  // 16, 32 or 64
 };

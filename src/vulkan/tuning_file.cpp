@@ -82,6 +82,8 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
     value("matrix_groups", t.matrix_groups, {.most = 1 << 16});
     value("wide_lanes", t.wide_lanes, {.least = 32, .most = 256, .multiple_of = 32});
     value("wide_groups", t.wide_groups, {.most = 1 << 16});
+    value("lane_rows", t.lane_rows, {.least = 0, .most = 128, .multiple_of = 16});
+    value("lane_positions", t.lane_positions, {.least = 16, .most = 64, .power_of_two = true});
     value("tile_rows", t.tile_rows, {.least = 16, .most = 128, .power_of_two = true});
     value("tile_positions", t.tile_positions, {.least = 16, .most = 64, .power_of_two = true});
 }

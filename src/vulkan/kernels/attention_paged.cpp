@@ -22,6 +22,7 @@ struct PrefillParams {
 
 constexpr int kMaxHeadDim = 256;  // what shared memory and registers have room for
 constexpr int kMaxGroup = 8;
+constexpr uint32_t kWide = 128;  // elements of a head; with more it takes twice the registers
 constexpr uint32_t kMaxSplits = 32;
 constexpr uint64_t kCounterBytes = 65536;    // as attention_decode.comp has it
 constexpr uint32_t kFragment = 16;           // rows, columns and depth of a matrix that a subgroup multiplies
@@ -36,9 +37,8 @@ struct RowGroups {
 };
 
 RowGroups row_groups(const AttentionTuning& tuning, const op::Attention& op, bool matrices) {
-    constexpr int kWide = 128;
     if (!matrices) return {tuning.lanes, tuning.groups};
-    if (op.head_dim > kWide) return {tuning.wide_lanes, tuning.wide_groups};
+    if (static_cast<uint32_t>(op.head_dim) > kWide) return {tuning.wide_lanes, tuning.wide_groups};
     return {tuning.matrix_lanes, tuning.matrix_groups};
 }
 
@@ -110,8 +110,19 @@ PrefillTile fit_tile(const AttentionTuning& tuning, const Capabilities& device, 
     return fits() && whole_blocks ? tile : PrefillTile{0, 0};
 }
 
-// What both kernels touch. They write different rows, so only the first of them to be recorded says so: they run side
-// by side.
+// The same for attention_lanes.comp.
+PrefillTile fit_lanes(const AttentionTuning& tuning, const Capabilities& device, const AttentionCall& call) {
+    const auto head_dim = static_cast<uint32_t>(call.op.head_dim);
+    if (tuning.lane_rows == 0 || call.format == ActivationFormat::q8 || head_dim % 64 != 0) return {0, 0};
+    const uint32_t positions =
+        head_dim > kWide ? std::max(tuning.lane_positions / 2, kFragment) : tuning.lane_positions;
+    const uint32_t emulation = device.cooperative_matrix ? 0 : tuning.lane_rows / kFragment * kPreferredWarp * 64;
+    const bool fits = positions * (4 * head_dim + 72) + emulation <= device.shared_bytes;
+    return fits ? PrefillTile{tuning.lane_rows, positions} : PrefillTile{0, 0};
+}
+
+// What the kernels of tiles and of single rows touch. They write different rows, so only the first of them to be
+// recorded says so: they run side by side.
 struct Touched {
     std::vector<Access> reads, writes;
 };
@@ -131,28 +142,42 @@ Touched touched(const AttentionTuning& tuning, const AttentionCall& call) {
     return touched;
 }
 
-// One workgroup per head and tile of rows.
-Status record_tiles(Recorder& recorder, const PrefillTile& tile, const Capabilities& device, const AttentionCall& call,
-                    const Touched& access) {
+PipelineKey lanes_pipeline(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
     const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
-    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
-    const auto heads = static_cast<uint32_t>(call.op.heads);
+    const bool matrix = device.cooperative_matrix;
+    return {.kernel = matrix ? "attention_lanes.khr" : "attention_lanes.scalar",
+            .constants = {cache_type(call.cache), tile.rows / kFragment * kPreferredWarp, shape.kv_heads,
+                          static_cast<uint32_t>(call.op.heads) / shape.kv_heads, shape.head_dim, shape.block_tokens,
+                          tile.positions, static_cast<uint32_t>(call.format)},
+            .subgroup = matrix ? kPreferredWarp : 0};
+}
+
+PipelineKey tiles_pipeline(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
+    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
     const bool matrix = device.cooperative_matrix;
     const uint32_t warp =
         matrix ? std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup) : kPreferredWarp;
+    return {.kernel = matrix ? "attention_prefill.khr" : "attention_prefill.scalar",
+            .constants = {cache_type(call.cache), tile.rows / kFragment * warp, warp, kFragment, kFragment, kFragment,
+                          shape.kv_heads, static_cast<uint32_t>(call.op.heads) / shape.kv_heads, shape.head_dim,
+                          shape.block_tokens, tile.rows, tile.positions, static_cast<uint32_t>(call.format),
+                          matrix ? 0U : 1U},
+            .subgroup = matrix ? warp : 0};
+}
+
+// One workgroup per head and tile of rows.
+Status record_tiles(Recorder& recorder, PipelineKey pipeline, uint32_t tile_rows, const AttentionCall& call,
+                    const Touched& access) {
+    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
+    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
     return recorder.dispatch(
-        {.pipeline = {.kernel = matrix ? "attention_prefill.khr" : "attention_prefill.scalar",
-                      .constants = {cache_type(call.cache), tile.rows / kFragment * warp, warp, kFragment, kFragment,
-                                    kFragment, shape.kv_heads, heads / shape.kv_heads, shape.head_dim,
-                                    shape.block_tokens, tile.rows, tile.positions, static_cast<uint32_t>(call.format),
-                                    matrix ? 0U : 1U},
-                      .subgroup = matrix ? warp : 0},
+        {.pipeline = std::move(pipeline),
          .push = PrefillParams{call.q, call.step.header, call.step.row_tiles, shape.blocks, layer.keys.address,
                                layer.values.address, call.y, shape.stride, call.rows,
                                static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
          .reads = access.reads,
          .writes = access.writes,
-         .groups = {heads, divide_up(kTileRows, tile.rows), max_row_tiles(call.rows)}});
+         .groups = {static_cast<uint32_t>(call.op.heads), divide_up(kTileRows, tile_rows), max_row_tiles(call.rows)}});
 }
 
 // What attention_decode.comp can do by matrices, within the shared memory that leaves room for several workgroups.
@@ -232,7 +257,11 @@ Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const
     if (call.one_row_each || tile.rows == 0 || max_row_tiles(call.rows) == 0) {
         return record_rows(recorder, tuning, device, call, access, false);
     }
-    TRY(record_tiles(recorder, tile, device, call, access));
+    if (const PrefillTile lanes = fit_lanes(tuning, device, call); lanes.rows != 0) {
+        TRY(record_tiles(recorder, lanes_pipeline(lanes, device, call), lanes.rows, call, access));
+    } else {
+        TRY(record_tiles(recorder, tiles_pipeline(tile, device, call), tile.rows, call, access));
+    }
     return record_rows(recorder, tuning, device, call, access, true);
 }
 

@@ -104,17 +104,10 @@ void load_positions(uint64_t base, uint begin) {
     }
 }
 
-// What was loaded, as f16.
-uvec4 as_halves(uvec4 chunk) {
-    if (CACHE_TYPE == CACHE_F16) return chunk;
-    const vec4 low = chunk_low(chunk), high = chunk_high(chunk);
-    return uvec4(packHalf2x16(low.xy), packHalf2x16(low.zw), packHalf2x16(high.xy), packHalf2x16(high.zw));
-}
-
 void store_positions(uint to) {
     UNROLL for (uint i = 0u; i < LOADS; ++i) {
         const uint at = i * LANES + lane;
-        if (at < POSITIONS * CHUNKS) memory[to + at / CHUNKS * STRIDE + at % CHUNKS] = as_halves(staged[i]);
+        if (at < POSITIONS * CHUNKS) memory[to + at / CHUNKS * STRIDE + at % CHUNKS] = chunk_halves(staged[i]);
     }
 }
 

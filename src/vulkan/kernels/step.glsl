@@ -82,3 +82,9 @@ vec4 chunk_high(uvec4 chunk) {
     return CACHE_TYPE == CACHE_F16 ? vec4(unpackHalf2x16(chunk.z), unpackHalf2x16(chunk.w))
                                    : unpackHalf2x16(chunk.z).x * q8_unpack(chunk.y);
 }
+// All eight as f16.
+uvec4 chunk_halves(uvec4 chunk) {
+    if (CACHE_TYPE == CACHE_F16) return chunk;
+    const vec4 low = chunk_low(chunk), high = chunk_high(chunk);
+    return uvec4(packHalf2x16(low.xy), packHalf2x16(low.zw), packHalf2x16(high.xy), packHalf2x16(high.zw));
+}

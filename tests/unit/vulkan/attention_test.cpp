@@ -271,6 +271,43 @@ TEST(Attention, OfManyRowsTakesEveryShapeOfHeads) {
     }
 }
 
+TEST(Attention, OfManyRowsInRegistersAgreesToo) {
+    const auto check = [](AttentionCase c, uint32_t rows, uint32_t positions) {
+        SCOPED_TRACE(testing::Message() << "tiles of " << rows << " x " << positions << ", window " << c.op.window
+                                        << ", heads of " << c.op.head_dim);
+        c.tuning.lane_rows = rows;
+        c.tuning.lane_positions = positions;
+        run_and_check(c);
+    };
+    AttentionCase narrow{.op = {.heads = 2, .kv_heads = 1, .head_dim = 64, .scale = 0.125F},
+                         .shape = {.kv_heads = 1, .head_dim = 64, .block_tokens = 16}};
+    for (int past : {0, 100}) {
+        for (int rows : {16, 17, 140}) {
+            SCOPED_TRACE(testing::Message() << "past " << past << ", rows " << rows);
+            narrow.shape.sequences = {{.past = past, .rows = rows}};
+            check(narrow, 64, 32);
+        }
+    }
+    narrow.shape.sequences = {{.past = 40, .rows = 70}};
+    for (int window : {1, 15, 32, 50}) {
+        narrow.op.window = window;
+        check(narrow, 64, 32);
+    }
+    check(gemma({{.past = 30, .rows = 40}}, 50), 32, 32);
+    AttentionCase wide{.op = {.heads = 3, .kv_heads = 1, .head_dim = 256, .scale = 0.1F},
+                       .shape = {.kv_heads = 1, .head_dim = 256, .block_tokens = 16},
+                       .format = ActivationFormat::f16};
+    wide.shape.sequences = {{.past = 20, .rows = 33}};
+    check(wide, 16, 16);
+    AttentionCase mixed{
+        .op = {.heads = 2, .kv_heads = 2, .head_dim = 64, .scale = 0.1F, .window = 64},
+        .shape = {.kv_heads = 2, .head_dim = 64, .block_tokens = 32, .padding = 7, .cache = DType::q8_0},
+        .format = ActivationFormat::f16};
+    mixed.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 0, .rows = 40}};
+    mixed.op.softcap = 5.0F;
+    check(mixed, 48, 32);
+}
+
 TEST(Attention, OfAMixedStepMakesTilesAndSingleRowsSideBySide) {
     for (ActivationFormat format : {ActivationFormat::f32, ActivationFormat::q8, ActivationFormat::f16}) {
         SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format));
