@@ -176,6 +176,7 @@ class Lowering {
     }
     void emit_product(const Product& product, graph::Dim rows);
     // Emitted, with the splits of its result left to the reader.
+    ValueIndex partial_result(const Product& product, graph::Dim rows);
     Product partial_product(const std::vector<NodeIndex>& linears, graph::Dim rows);
 
     graph::Dim rows_of(ValueId id) const { return program_.value(id).type.shape[0]; }
@@ -276,9 +277,7 @@ void Lowering::product(NodeIndex n) {
                                      [&](const Residual& residual) { return residual.linear == n; });
     if (reader != patterns_.residuals.end()) {
         product.partial = true;
-        const uint32_t cols = cols_of(node.output);
-        product.y = add_value(
-            {.rows = rows, .cols = cols, .size_bytes = [=](uint32_t count) { return partial_bytes(count, cols); }});
+        product.y = partial_result(product, rows);
         partials_[node.output] = product;
     } else {
         product.y = tensor(node.output);
@@ -375,12 +374,17 @@ void Lowering::residual(const Residual& match) {
     });
 }
 
+ValueIndex Lowering::partial_result(const Product& product, graph::Dim rows) {
+    const Tuning* const tuning = &options_.tuning;
+    return add_value({.rows = rows, .cols = product.outputs(), .size_bytes = [product, tuning](uint32_t count) {
+                          return partial_bytes(product, *tuning, count);
+                      }});
+}
+
 Product Lowering::partial_product(const std::vector<NodeIndex>& linears, graph::Dim rows) {
     Product product = new_product(linears);
-    const uint32_t cols = product.matrix.rows;
     product.partial = true;
-    product.y = add_value(
-        {.rows = rows, .cols = cols, .size_bytes = [=](uint32_t count) { return partial_bytes(count, cols); }});
+    product.y = partial_result(product, rows);
     emit_product(product, rows);
     return product;
 }

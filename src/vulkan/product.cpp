@@ -13,7 +13,7 @@ namespace {
 // Few rows fill the device only when their inputs are split, and their partial sums are small.
 uint32_t max_splits(uint32_t rows) {
     if (rows <= 64) return kMaxMatmulSplits;
-    return rows <= 512 ? 4 : 1;
+    return rows <= 512 ? 4 : 2;
 }
 
 ActivationFormat format_of(const Product& product, const Tuning& tuning, uint32_t rows) {
@@ -47,8 +47,8 @@ uint32_t product_splits(const Product& product, const Tuning& tuning, uint32_t r
     }
 }
 
-uint64_t partial_bytes(uint32_t rows, uint32_t outputs) {
-    return uint64_t{max_splits(rows)} * rows * outputs * sizeof(float);
+uint64_t partial_bytes(const Product& product, const Tuning& tuning, uint32_t rows) {
+    return uint64_t{product_splits(product, tuning, rows)} * rows * product.outputs() * sizeof(float);
 }
 
 Status record_product(Recorder& rec, const Product& product, uint32_t rows, const StageArgs& args) {

@@ -26,8 +26,8 @@ struct Product {
 
 // The splits of a partial result, the same for every stage that touches it.
 uint32_t product_splits(const Product& product, const Tuning& tuning, uint32_t rows);
-// The most bytes that the partial results of a product take.
-uint64_t partial_bytes(uint32_t rows, uint32_t outputs);
+// That the partial results take.
+uint64_t partial_bytes(const Product& product, const Tuning& tuning, uint32_t rows);
 
 Status record_product(Recorder& rec, const Product& product, uint32_t rows, const StageArgs& args);
 

@@ -36,7 +36,7 @@ Tuning default_tuning(const DeviceInfo& device) {
                      {.max_rows = 16, .col_tiles = 4, .row_tiles = 1, .depth_warps = 2, .groups = 1056},
                      {.max_rows = 32, .max_outputs = 131072, .col_tiles = 2, .row_tiles = 2, .depth_warps = 4},
                      {.max_rows = 32, .col_tiles = 2, .row_tiles = 2},
-                     {.col_tiles = 2, .row_tiles = 4}};
+                     {.col_tiles = 2, .row_tiles = 4, .groups = 396}};  // three a core
     tuning.attention.groups = 396;       // three a core: what its registers leave room for
     tuning.attention.matrix_lanes = 96;  // few, since their registers leave room for no more, and all rows are to fit
     tuning.attention.lane_rows = 64;     // with more, few fit on a core at once

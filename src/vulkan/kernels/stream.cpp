@@ -38,13 +38,30 @@ Grid grid_of(const StreamTuning& t, const MatmulCall& call) {
             divide_up(results, kMatrixOutputs * result_tiles * (t.warps / (t.row_warps * t.depth_warps)))};
 }
 
+// Into how many parts the inputs go where there are more workgroups than the device has room for at once: a last round
+// that is hardly filled takes as long as the others, and shorter workgroups fill it better.
+uint32_t splits_for_rounds(uint32_t room, uint32_t groups, uint32_t windows, uint32_t most) {
+    constexpr uint32_t kRoundWindows = 3;  // what beginning and end of a round take
+    constexpr double kWorth = 0.95;        // results are written and read as often as there are splits
+    const auto cost = [&](uint32_t splits) {
+        return divide_up(groups * splits, room) * (divide_up(windows, splits) + kRoundWindows);
+    };
+    uint32_t best = 1;
+    for (uint32_t splits = 2; splits <= most; ++splits) {
+        if (cost(splits) < kWorth * cost(best)) best = splits;
+    }
+    return best;
+}
+
 // Windows of kMatrixInputs that each split takes.
 uint32_t split_windows(const StreamTuning& t, const MatmulCall& call) {
     const uint32_t windows = call.inputs / kMatrixInputs;
     if (call.glu) return windows;
     const Grid grid = grid_of(t, call);
+    const uint32_t groups = grid.row_groups * grid.col_groups;
     const uint32_t most = std::clamp(windows / kMinSplitWindows, 1U, call.max_splits);
-    return divide_up(windows, std::clamp(t.groups / (grid.row_groups * grid.col_groups), 1U, most));
+    return divide_up(windows, groups < t.groups ? std::clamp(t.groups / groups, 1U, most)
+                                                : splits_for_rounds(t.groups, groups, windows, most));
 }
 
 }  // namespace

@@ -211,5 +211,18 @@ TEST(Stream, GatedResultsBecomeActivations) {
     for (DType dtype : {DType::f16, DType::q8_0, DType::q6_k}) expect_gated_tiles(dtype, 5, 1.0F);
 }
 
+TEST(Stream, SplitsInputsSoThatTheLastRoundIsFuller) {
+    Tuning tuning;
+    tuning.stream = {{.warps = 1, .groups = 4}};
+    const auto splits = [&](uint32_t groups, uint32_t most) {
+        return stream_splits(tuning, {.outputs = 32 * groups, .inputs = 2048, .rows = 16, .max_splits = most});
+    };
+    EXPECT_EQ(splits(5, 8), 2U);  // three rounds of 8 windows, not two of 16
+    EXPECT_EQ(splits(5, 1), 1U);
+    EXPECT_EQ(splits(8, 8), 1U);  // two that are full
+    EXPECT_EQ(splits(2, 8), 2U);  // one
+    expect_stream({.rows = 16, .outputs = 160, .inputs = 2048, .tuning = {.warps = 1, .groups = 4}});
+}
+
 }  // namespace
 }  // namespace tandem::vulkan
