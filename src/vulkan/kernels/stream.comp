@@ -63,6 +63,8 @@ const uint STEP_BYTES = LANES * ROWS;  // of a tile of activations
 // there is room beside, while the window before is multiplied.
 const bool X_FIRST = ROWS == 16u && ROW_TILES == 1u;
 const bool X_AHEAD = ROWS == 8u && GLU != 0u;
+// With many rows, a driver puts off all loads of weights to the end of a window, where they come too late; not past a barrier.
+const bool LOADS_STAY = ROW_TILES > 2u;
 
 // Each of the warps that share their outputs finishes SHARE of a lane's results, whose numbers are
 // (tile of outputs * ROW_TILES + tile of rows) * ELEMENTS + element.
@@ -233,6 +235,7 @@ void main() {
         const uint next = min(window + DEPTH_WARPS, end_window - 1u);
         // The parts of the blocks one after another: half the registers, and decoding beside multiplying.
         [[unroll]] for (uint part = 0u; part < 2u; ++part) {
+            if (LOADS_STAY && part != 0u) subgroupMemoryBarrierBuffer();
             uvec4 values[COL_TILES][2][2];
             [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
                 [[unroll]] for (uint h = 0u; h < 2u; ++h) {
