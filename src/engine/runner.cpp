@@ -1,6 +1,7 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tandem::engine {
 
@@ -54,7 +55,7 @@ Status check_cache_groups(const models::Model& model) {
 int tokens_at_once(double seconds_each) {
     constexpr double kMomentSeconds = 0.03;
     constexpr double kMostTokens = 16;
-    return static_cast<int>(std::clamp(kMomentSeconds / std::max(seconds_each, 1e-9), 1.0, kMostTokens));
+    return static_cast<int>(std::lround(std::clamp(kMomentSeconds / std::max(seconds_each, 1e-9), 1.0, kMostTokens)));
 }
 
 std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const CachePlan& plan, uint64_t free_bytes) {
