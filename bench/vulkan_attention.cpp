@@ -99,12 +99,11 @@ std::vector<AttentionTuning> tunings_for(const Device& device, const Case& c) {
                          std::initializer_list<uint32_t> seconds) {
         for (uint32_t a : firsts) {
             for (uint32_t b : seconds) {
-                if (usual.*first == a && usual.*second == b) continue;
                 AttentionTuning tuning = usual;
                 if (!c.one_row_each()) tuning.lane_rows = 0;
                 tuning.*first = a;
                 tuning.*second = b;
-                all.push_back(tuning);
+                if (tuning != usual) all.push_back(tuning);
             }
         }
     };

@@ -175,8 +175,9 @@ class Lowering {
         staged_.stages.push_back({std::move(name), std::move(reads), std::move(writes), std::move(record)});
     }
     void emit_product(const Product& product, graph::Dim rows);
-    // Emitted, with the splits of its result left to the reader.
+    // For the splits of a product, which are left to the reader.
     ValueIndex partial_result(const Product& product, graph::Dim rows);
+    // Emitted, with such a result.
     Product partial_product(const std::vector<NodeIndex>& linears, graph::Dim rows);
 
     graph::Dim rows_of(ValueId id) const { return program_.value(id).type.shape[0]; }

@@ -111,7 +111,7 @@ class Search {
         TRY(choose(name("warps"), stream.warps, std::array{2U, 4U, 8U}, seconds));
         TRY(choose(name("warps along rows"), stream.row_warps, std::array{1U, 2U, 4U}, seconds));
         TRY(choose(name("warps along inputs"), stream.depth_warps, std::array{1U, 2U, 4U}, seconds));
-        return choose(name("groups"), stream.groups, std::array{264U, 528U, 1056U}, seconds);
+        return choose(name("groups"), stream.groups, std::array{264U, 396U, 528U, 1056U}, seconds);
     }
 
     Status tune_matmul(MatmulTuning& matmul) {

@@ -39,7 +39,7 @@ Tuning default_tuning(const DeviceInfo& device) {
                      {.col_tiles = 2, .row_tiles = 4, .groups = 396}};  // three a core
     tuning.attention.groups = 396;       // three a core: what its registers leave room for
     tuning.attention.matrix_lanes = 96;  // few, since their registers leave room for no more, and all rows are to fit
-    tuning.attention.lane_rows = 64;     // with more, few fit on a core at once
+    tuning.attention.lane_rows = 64;     // with more, too few fit on a core at once
     return tuning;
 }
 

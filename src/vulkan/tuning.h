@@ -64,6 +64,8 @@ struct AttentionTuning {
     // The same elsewhere. Both shrink where shared memory is small.
     uint32_t tile_rows = 64;       // 16, 32, 64 or 128
     uint32_t tile_positions = 32;  // 16, 32 or 64
+
+    bool operator==(const AttentionTuning&) const = default;
 };
 
 struct Tuning {
