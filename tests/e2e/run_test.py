@@ -108,15 +108,19 @@ class Run(harness.Case):
         self.assertRegex(self.fails("run", "tales", "hello", "--grammar", wrong, code=2), r"wrong\.gbnf: .*other")
 
     def test_guesses_change_no_token(self):
-        plain = self.answer(STORY, "--greedy", "-n", 80)
+        # With weights of f16, products of several rows are those of each row, to the last bit.
+        def answer(*options):
+            return self.json("run", "tales-f16", STORY, "--greedy", "-n", 80, *options, "--json")
+
+        plain = answer()
         self.assertEqual(plain["guessed_tokens"], 0)
-        for options in (["--lookup"], ["--draft", "tales-f16"]):
+        for options in (["--lookup"], ["--draft", "tales"]):
             with self.subTest(options=options):
-                guessed = self.answer(STORY, "--greedy", "-n", 80, *options)
+                guessed = answer(*options)
                 self.assertEqual(guessed["ids"], plain["ids"])
                 self.assertGreater(guessed["guessed_tokens"], 0)
                 self.assertLessEqual(guessed["guessed_right"], guessed["guessed_tokens"])
-        self.assertGreater(guessed["guessed_right"], 40)  # the same model, only less rounded
+        self.assertGreater(guessed["guessed_right"], 40)  # the same model, only more rounded
 
     def test_a_draft_model_must_fit(self):
         model = harness.make_llama(self.path("model"), 1600, data("tokenizers", "spm-bpe-gemma", "tokenizer.model"))
