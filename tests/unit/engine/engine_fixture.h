@@ -26,8 +26,9 @@ struct Heard {
 
 class EngineTest : public testing::Test {
   protected:
-    // Its weights are f16: their products are the same for any number of rows, so that a batch changes no token. Those of
-    // int8 are added up in another order from five rows on, and two tokens that are about as likely may change places.
+    // Its weights are f16: their products are the same for any number of rows, so that a batch changes no token. Those
+    // of int8 are added up in another order from five rows on, and two tokens that are about as likely may change
+    // places.
     static const Bundle& bundle() {
         static const Bundle opened = open_bundle("tales-f16").value();
         return opened;
