@@ -24,20 +24,7 @@ layout(constant_id = 5) const uint BLOCK_TOKENS = 32u;
 layout(constant_id = 6) const uint POSITIONS = 32u;
 layout(constant_id = 7) const uint FORMAT = 0u;
 
-layout(push_constant, scalar) uniform Params {
-    uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]
-    uint64_t step;
-    uint64_t row_tiles;
-    uint64_t blocks;
-    uint64_t cache_k;
-    uint64_t cache_v;
-    uint64_t y;
-    uint stride;
-    uint rows;
-    uint window;
-    float scale;
-    float softcap;
-} p;
+#include "attention_tile.glsl"
 
 const uint WARPS = INVOCATIONS / 32u;
 const uint COLS = 16u, ROWS = 8u, DEPTH = 16u;  // of a matrix
@@ -73,9 +60,6 @@ uint head = gl_WorkGroupID.x;
 uint g = LANE / 4u;
 uint t = LANE % 4u;
 
-RowTile tile;
-uint first;  // position that the first row sees
-uint last;   // that the last row sees
 uint own;    // position of the warp's first row
 uvec4 staged[LOADS][4];
 WeightMatrix query[HEAD_DIM / 16u];
@@ -84,8 +68,6 @@ SumMatrix result[HEAD_DIM / 8u];  // number 2 d + j has, of uvec4 8 d + n of `va
 // Of rows g and g + 8, in powers of two.
 float largest[2] = {UNKNOWN, UNKNOWN};
 float sum[2] = {0.0, 0.0};  // of the lane's own weights
-
-uint first_seen(uint position) { return p.window == 0u ? 0u : max(position + 1u, p.window) - p.window; }
 
 // Number `i` of four positions that belong together.
 uint position_of(uint four, uint i) { return four / 4u * 16u + four % 4u * 2u + i % 2u + i / 2u * 8u; }
@@ -267,11 +249,7 @@ void main() {
     tile = RowTiles(p.row_tiles).at[gl_WorkGroupID.z];
     const uint skipped = gl_WorkGroupID.y * WARPS * WARP_ROWS;
     if (skipped >= tile.rows) return;
-    tile.first_row += skipped;
-    tile.position += skipped;
-    tile.rows = min(tile.rows - skipped, WARPS * WARP_ROWS);
-    first = first_seen(tile.position);
-    last = tile.position + tile.rows - 1u;
+    take_rows(skipped, WARPS * WARP_ROWS);
     own = tile.position + WARP * WARP_ROWS;
     const uint own_last = own + WARP_ROWS - 1u;
 

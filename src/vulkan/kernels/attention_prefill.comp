@@ -28,20 +28,7 @@ layout(constant_id = 11) const uint POSITIONS = 32u;
 layout(constant_id = 12) const uint FORMAT = 0u;
 layout(constant_id = 13) const bool QUERIES_ASIDE = true;  // as fragments that are read from memory each time need it
 
-layout(push_constant, scalar) uniform Params {
-    uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]
-    uint64_t step;
-    uint64_t row_tiles;
-    uint64_t blocks;
-    uint64_t cache_k;
-    uint64_t cache_v;
-    uint64_t y;
-    uint stride;
-    uint rows;
-    uint window;
-    float scale;
-    float softcap;
-} p;
+#include "attention_tile.glsl"
 
 const uint HEADS = KV_HEADS * GROUP;
 const uint CHUNKS = HEAD_DIM / 8u;  // of 16 bytes
@@ -82,16 +69,11 @@ uint warp_row = WARP * FRAGMENT_ROWS;
 uint own_row = lane / ROW_LANES;  // of the softmax
 uint own_quad = lane % ROW_LANES * LANE_QUADS;
 
-RowTile tile;
-uint first;  // that the first row sees
-uint last;   // that the last row sees
 uvec4 staged[LOADS];
 ActivationFragment query[HEAD_DIM / FRAGMENT_DEPTH];
 Sums result[HEAD_DIM / FRAGMENT_COLS];
 float largest = NEVER;
 float sum = 0.0;  // of the lane's own scores
-
-uint first_seen(uint position) { return p.window == 0u ? 0u : max(position + 1u, p.window) - p.window; }
 
 // Keys or values from `begin` on, on their way to shared memory.
 void load_positions(uint64_t base, uint begin) {
@@ -219,11 +201,7 @@ void main() {
     tile = RowTiles(p.row_tiles).at[gl_WorkGroupID.z];
     const uint skipped = gl_WorkGroupID.y * ROWS;
     if (skipped >= tile.rows) return;
-    tile.first_row += skipped;
-    tile.position += skipped;
-    tile.rows = min(tile.rows - skipped, ROWS);
-    first = first_seen(tile.position);
-    last = tile.position + tile.rows - 1u;
+    take_rows(skipped, ROWS);
 
     load_positions(p.cache_k, first);
     load_queries();
