@@ -29,7 +29,7 @@ class ByteReader {
     std::span<const std::byte> take(uint64_t count, std::string_view field) {
         if (failed_) return {};
         if (count > remaining()) {
-            set_error(fail("{} needs {} bytes at offset {} but only {} are left", field, count, offset_, remaining()));
+            set_ended(fail("{} needs {} bytes at offset {} but only {} are left", field, count, offset_, remaining()));
             return {};
         }
         const auto taken = bytes_.subspan(offset_, static_cast<size_t>(count));
@@ -44,7 +44,14 @@ class ByteReader {
         error_ = std::move(error);
     }
 
+    // The same for an error that more bytes would have prevented.
+    void set_ended(Error error) {
+        ended_ = ended_ || !failed_;
+        set_error(std::move(error));
+    }
+
     bool ok() const { return !failed_; }
+    bool ended() const { return ended_; }  // it failed because the bytes came to their end
     Status status() const { return failed_ ? Status(error_) : Status(Ok{}); }
     size_t offset() const { return offset_; }
     size_t remaining() const { return bytes_.size() - offset_; }
@@ -53,6 +60,7 @@ class ByteReader {
     std::span<const std::byte> bytes_;
     size_t offset_ = 0;
     bool failed_ = false;
+    bool ended_ = false;
     Error error_;
 };
 

@@ -8,16 +8,32 @@
 
 namespace tandem {
 
-enum class DType : uint8_t { f32, f16, bf16, i32, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k };
+enum class DType : uint8_t {
+#define TANDEM_DTYPE(name, ...) name,
+#include "base/dtypes.inc"
+#undef TANDEM_DTYPE
+};
 
-inline constexpr DType kAllDTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::i32,  DType::q8_0, DType::q4_0,
-                                       DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+inline constexpr DType kAllDTypes[] = {
+#define TANDEM_DTYPE(name, ...) DType::name,
+#include "base/dtypes.inc"
+#undef TANDEM_DTYPE
+};
+
+// Bytes that a GPU keeps of a type: for each 32 elements, and of deltas for each 256.
+struct PlaneSizes {
+    int quants, scales, high, deltas;
+};
 
 // A row is stored as blocks of `block` elements taking `block_bytes` each; plain types have block 1.
 struct DTypeInfo {
     std::string_view name;
+    uint32_t gguf;  // GGUF's number for it
+    int file_type;  // of general.file_type, for files that are mostly of it; -1: none
     int block;
     int block_bytes;
+    DType spare;  // for rows that are no multiple of the block
+    PlaneSizes planes;
 
     double bits_per_element() const { return 8.0 * block_bytes / block; }
 };

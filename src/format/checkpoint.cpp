@@ -21,7 +21,7 @@ constexpr size_t kMaxShards = 10'000;
 
 Result<Json> read_json_object(const std::filesystem::path& path, size_t limit_bytes) {
     const std::string text = TRY(read_text_file(path, limit_bytes));
-    Json parsed = TRY(parse_json(text, path.string()));
+    Json parsed = TRY(parse_json(text, path.string(), kFileJson));
     if (!parsed.is_object()) return fail("{}: a JSON object was expected", path.string());
     return parsed;
 }
@@ -117,7 +117,7 @@ Status Checkpoint::open_shards() {
     for (const auto& [file, tensors] : TRY(read_index(index))) {
         SafetensorsFile shard = TRY(SafetensorsFile::open(path_ / file));
         for (const std::string& tensor : tensors) {
-            if (shard.find_tensor(tensor) == nullptr)
+            if (!shard.contains(tensor))
                 return fail("{}: has no tensor {}, which model.safetensors.index.json expects in it", shard.name(),
                             quote(tensor));
         }
@@ -127,8 +127,10 @@ Status Checkpoint::open_shards() {
 }
 
 Status Checkpoint::index_shards() {
-    for (const SafetensorsFile& shard : shards_)
+    for (const SafetensorsFile& shard : shards_) {
         shard_tensors_.insert(shard_tensors_.end(), shard.tensors().begin(), shard.tensors().end());
+        shard_foreign_.insert(shard_foreign_.end(), shard.foreign_tensors().begin(), shard.foreign_tensors().end());
+    }
     std::sort(shard_tensors_.begin(), shard_tensors_.end(),
               [](const TensorRecord& a, const TensorRecord& b) { return a.name < b.name; });
     const auto twice = std::adjacent_find(shard_tensors_.begin(), shard_tensors_.end(),
@@ -149,8 +151,18 @@ const TensorRecord* Checkpoint::find(std::string_view name) const {
     return at == shard_tensors_.end() || at->name != name ? nullptr : &*at;
 }
 
+std::span<const ForeignTensor> Checkpoint::foreign_tensors() const {
+    return gguf_ ? gguf_->foreign_tensors() : std::span<const ForeignTensor>(shard_foreign_);
+}
+
+Status Checkpoint::check_readable() const {
+    if (foreign_tensors().empty()) return Ok{};
+    return fail("{}: {}", name_, cannot_read(foreign_tensors().front()).message);
+}
+
 uint64_t Checkpoint::tensor_bytes() const {
     uint64_t total = 0;
+    for (const ForeignTensor& tensor : foreign_tensors()) total += tensor.data.size();
     for (const TensorRecord& tensor : tensors()) total += tensor.data.size();
     return total;
 }

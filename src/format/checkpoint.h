@@ -41,7 +41,11 @@ class Checkpoint {
 
     std::span<const TensorRecord> tensors() const;
     const TensorRecord* find(std::string_view name) const;
-    uint64_t tensor_bytes() const;
+    // Of types that are not known or not of use: they can be looked at, but a model that has one cannot be run.
+    std::span<const ForeignTensor> foreign_tensors() const;
+    // An error names the first foreign tensor.
+    Status check_readable() const;
+    uint64_t tensor_bytes() const;  // of all
 
   private:
     Checkpoint();
@@ -55,6 +59,7 @@ class Checkpoint {
     std::unique_ptr<nlohmann::json> config_;
     std::vector<SafetensorsFile> shards_;
     std::vector<TensorRecord> shard_tensors_;  // of all shards, sorted by name
+    std::vector<ForeignTensor> shard_foreign_;
 };
 
 }  // namespace tandem::format

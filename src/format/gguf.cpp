@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <charconv>
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "base/units.h"
 #include "format/diagnose.h"
 
 static_assert(std::endian::native == std::endian::little, "GGUF values are used in place");
@@ -20,64 +22,25 @@ constexpr uint64_t kMaxEntries = 1 << 20;  // of metadata and of tensors: far ab
 constexpr size_t kMaxTensorName = 255;
 constexpr uint32_t kMaxDims = 4;
 
-// The tensor types of GGUF by number; only those with a dtype can be used. Numbers that were withdrawn have no name.
-struct GgmlType {
-    std::string_view name;
-    std::optional<DType> dtype = std::nullopt;
-};
-constexpr std::array<GgmlType, 41> kGgmlTypes = {{
-    {"F32", DType::f32},
-    {"F16", DType::f16},
-    {"Q4_0", DType::q4_0},
-    {"Q4_1", DType::q4_1},
-    {},
-    {},
-    {"Q5_0", DType::q5_0},
-    {"Q5_1", DType::q5_1},
-    {"Q8_0", DType::q8_0},
-    {"Q8_1"},
-    {"Q2_K"},
-    {"Q3_K"},
-    {"Q4_K", DType::q4_k},
-    {"Q5_K", DType::q5_k},
-    {"Q6_K", DType::q6_k},
-    {"Q8_K"},
-    {"IQ2_XXS"},
-    {"IQ2_XS"},
-    {"IQ3_XXS"},
-    {"IQ1_S"},
-    {"IQ4_NL"},
-    {"IQ3_S"},
-    {"IQ2_S"},
-    {"IQ4_XS"},
-    {"I8"},
-    {"I16"},
-    {"I32", DType::i32},
-    {"I64"},
-    {"F64"},
-    {"IQ1_M"},
-    {"BF16", DType::bf16},
-    {},
-    {},
-    {},
-    {"TQ1_0"},
-    {"TQ2_0"},
-    {},
-    {},
-    {},
-    {"MXFP4"},
-    {"NVFP4"},
-}};
+std::optional<DType> dtype_of(uint32_t number) {
+    const auto* const found = std::find_if(std::begin(kAllDTypes), std::end(kAllDTypes),
+                                           [&](DType dtype) { return info(dtype).gguf == number; });
+    return found == std::end(kAllDTypes) ? std::nullopt : std::optional(*found);
+}
 
-Result<DType> parse_ggml_type(uint32_t number, std::string_view tensor) {
-    const GgmlType type = number < kGgmlTypes.size() ? kGgmlTypes[number] : GgmlType{};
-    if (type.dtype) return *type.dtype;
-    std::string supported;
-    for (const GgmlType& known : kGgmlTypes) {
-        if (known.dtype) supported += fmt::format("{}{}", supported.empty() ? "" : ", ", known.name);
+// Types of GGUF that are not read, by number.
+struct ForeignType {
+    uint32_t number;
+    std::string_view name;
+};
+constexpr ForeignType kForeignTypes[] = {{9, "q8_1"}, {15, "q8_k"}, {24, "i8"},   {25, "i16"},
+                                         {27, "i64"}, {28, "f64"},  {41, "q1_0"}, {42, "q2_0"}};
+
+std::string foreign_type_name(uint32_t number) {
+    for (const ForeignType& type : kForeignTypes) {
+        if (type.number == number) return std::string(type.name);
     }
-    return fail("tensor {} has type {} ({}), which Tandem does not read: get the model in one of {}", quote(tensor),
-                number, type.name.empty() ? "unknown" : type.name, supported);
+    return fmt::format("type {}", number);
 }
 
 // A key or the name of a tensor.
@@ -98,23 +61,34 @@ struct Header {
     uint64_t entries = 0;
 };
 
+// What a file without our magic seems to be.
+std::string_view other_than_gguf(std::span<const std::byte> bytes) {
+    const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
+    if (!start.empty() && std::string_view("GGUF").starts_with(start)) return ": the download is incomplete";
+    if (start.size() > 8 && start.substr(8).starts_with("{\""))
+        return ": it is a safetensors file, name the directory that it is in";
+    return likely_mistake(bytes);
+}
+
 Result<Header> read_header(ByteReader& reader, std::span<const std::byte> bytes) {
-    if (reader.read<uint32_t>("magic") != kMagic || !reader.ok())
-        return fail("not a GGUF file{}", likely_mistake(bytes));
+    if (reader.read<uint32_t>("magic") != kMagic) return fail("not a GGUF file{}", other_than_gguf(bytes));
     Header header;
     header.version = reader.read<uint32_t>("version");
     header.tensors = reader.read<uint64_t>("tensor count");
     header.entries = reader.read<uint64_t>("metadata count");
-    TRY(reader.status());
+    if (reader.ended()) return fail("{}: the download is incomplete", reader.status().error().message);
     if ((header.version & 0xffffU) == 0) return fail("a big-endian GGUF file: get the little-endian one");
     if (header.version != 2 && header.version != 3)
         return fail("GGUF version {} is not supported, only 2 and 3: get a newer copy of the model", header.version);
     constexpr uint64_t kLeastEntry = 8 + 1 + 4 + 1;           // key, type, value
     constexpr uint64_t kLeastTensor = 8 + 1 + 4 + 8 + 4 + 8;  // name, dimensions, type, offset
-    if (header.entries > kMaxEntries || header.entries > reader.remaining() / kLeastEntry)
-        return fail("metadata count {} at offset 16 is more than {} bytes can hold", header.entries, bytes.size());
-    if (header.tensors > kMaxEntries || header.tensors > reader.remaining() / kLeastTensor)
-        return fail("tensor count {} at offset 8 is more than {} bytes can hold", header.tensors, bytes.size());
+    if (header.entries > kMaxEntries || header.tensors > kMaxEntries)
+        return fail("{} metadata entries and {} tensors are more than any model has: the file is damaged, get it again",
+                    header.entries, header.tensors);
+    const uint64_t least_bytes = header.entries * kLeastEntry + header.tensors * kLeastTensor;
+    if (least_bytes > reader.remaining())
+        return fail("{} metadata entries and {} tensors do not fit into the {} of the file: the download is incomplete",
+                    header.entries, header.tensors, format_bytes(bytes.size()));
     return header;
 }
 
@@ -130,61 +104,70 @@ Result<GgufEntry> read_entry(ByteReader& reader) {
 }
 
 struct TensorInfo {
-    TensorRecord record;  // without its data
+    std::string name;
+    std::vector<int64_t> shape;
+    uint32_t type = 0;
     uint64_t offset = 0;  // from the start of the data
-    uint64_t size_bytes = 0;
+    uint64_t begin = 0;   // in the file
+    uint64_t end = 0;
+
+    std::optional<DType> dtype() const { return dtype_of(type); }
 };
 
 Result<TensorInfo> read_tensor_info(ByteReader& reader, uint32_t alignment) {
     TensorInfo tensor;
-    tensor.record.name = TRY(read_name(reader, "tensor name", kMaxTensorName));
+    tensor.name = TRY(read_name(reader, "tensor name", kMaxTensorName));
     const auto dims = reader.read<uint32_t>("tensor dimension count");
     TRY(reader.status());
     if (dims == 0 || dims > kMaxDims)
-        return fail("tensor {} has {} dimensions, 1 to {} are allowed", quote(tensor.record.name), dims, kMaxDims);
-    tensor.record.shape.resize(dims);
+        return fail("tensor {} has {} dimensions, 1 to {} are allowed", quote(tensor.name), dims, kMaxDims);
+    tensor.shape.resize(dims);
     for (uint32_t i = dims; i-- > 0;) {  // innermost first in the file
         const auto dim = reader.read<uint64_t>("tensor dimension");
         TRY(reader.status());
         if (dim == 0 || dim > static_cast<uint64_t>(INT64_MAX))
-            return fail("tensor {} has a dimension of {}", quote(tensor.record.name), dim);
-        tensor.record.shape[i] = static_cast<int64_t>(dim);
+            return fail("tensor {} has a dimension of {}", quote(tensor.name), dim);
+        tensor.shape[i] = static_cast<int64_t>(dim);
     }
-    const auto type = reader.read<uint32_t>("tensor type");
+    TRY(tensor_elements(tensor.name, tensor.shape));
+    tensor.type = reader.read<uint32_t>("tensor type");
     tensor.offset = reader.read<uint64_t>("tensor offset");
     TRY(reader.status());
-    tensor.record.dtype = TRY(parse_ggml_type(type, tensor.record.name));
-    tensor.size_bytes = TRY(tensor_bytes(tensor.record.name, tensor.record.dtype, tensor.record.shape));
     if (tensor.offset % alignment != 0) {
-        return fail("tensor {} starts at offset {} of the data, not a multiple of the alignment {}",
-                    quote(tensor.record.name), tensor.offset, alignment);
+        return fail("tensor {} starts at offset {} of the data, not a multiple of the alignment {}", quote(tensor.name),
+                    tensor.offset, alignment);
     }
     return tensor;
 }
 
-Result<TensorRecord> with_data(TensorInfo tensor, std::span<const std::byte> bytes, uint64_t data_start) {
-    uint64_t begin = 0;
-    uint64_t end = 0;
-    if (__builtin_add_overflow(data_start, tensor.offset, &begin) ||
-        __builtin_add_overflow(begin, tensor.size_bytes, &end))
-        return fail("tensor {} has an absurd offset of {}", quote(tensor.record.name), tensor.offset);
-    if (end > bytes.size()) {
-        return fail("tensor {} ends at byte {} but the file has {}: the download is incomplete",
-                    quote(tensor.record.name), end, bytes.size());
+Status place(TensorInfo& tensor, uint64_t data_start, uint64_t file_bytes) {
+    // One whose size its type does not tell has at least a byte.
+    const uint64_t size = tensor.dtype() ? TRY(tensor_bytes(tensor.name, *tensor.dtype(), tensor.shape)) : 1;
+    if (__builtin_add_overflow(data_start, tensor.offset, &tensor.begin) ||
+        __builtin_add_overflow(tensor.begin, size, &tensor.end))
+        return fail("tensor {} has an absurd offset of {}", quote(tensor.name), tensor.offset);
+    if (tensor.end > file_bytes) {
+        return fail("tensor {} ends at byte {} but the file has {}: the download is incomplete", quote(tensor.name),
+                    tensor.end, file_bytes);
     }
-    tensor.record.data = bytes.subspan(begin, tensor.size_bytes);
-    return std::move(tensor.record);
+    return Ok{};
 }
 
-// Tensors that share bytes would let a small file stand for any amount of memory.
-Status check_no_overlap(const std::vector<TensorRecord>& tensors) {
-    std::vector<const TensorRecord*> order;
+// Finds where each begins and ends. Tensors that share bytes would let a small file stand for any amount of memory.
+Status place(std::vector<TensorInfo>& tensors, uint64_t data_start, uint64_t file_bytes) {
+    std::vector<TensorInfo*> order;
     order.reserve(tensors.size());
-    for (const TensorRecord& tensor : tensors) order.push_back(&tensor);
-    std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->data.data() < b->data.data(); });
-    for (size_t i = 1; i < order.size(); ++i) {
-        if (order[i - 1]->data.data() + order[i - 1]->data.size() > order[i]->data.data())
-            return fail("tensors {} and {} overlap", quote(order[i - 1]->name), quote(order[i]->name));
+    for (TensorInfo& tensor : tensors) {
+        TRY(place(tensor, data_start, file_bytes));
+        order.push_back(&tensor);
+    }
+    std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->begin < b->begin; });
+    for (size_t i = 0; i < order.size(); ++i) {
+        TensorInfo& tensor = *order[i];
+        const bool last = i + 1 == order.size();
+        if (!last && tensor.end > order[i + 1]->begin)
+            return fail("tensors {} and {} overlap", quote(tensor.name), quote(order[i + 1]->name));
+        if (!tensor.dtype()) tensor.end = last ? file_bytes : order[i + 1]->begin;
     }
     return Ok{};
 }
@@ -212,7 +195,7 @@ auto find_in(const Items& items, const std::vector<uint32_t>& index, std::string
 }
 
 constexpr auto kKeyOf = [](const GgufEntry& entry) { return entry.key; };
-constexpr auto kNameOf = [](const TensorRecord& tensor) { return std::string_view(tensor.name); };
+constexpr auto kNameOf = [](const auto& tensor) { return std::string_view(tensor.name); };
 
 // name-0000i-of-0000n.gguf
 struct SplitName {
@@ -236,13 +219,6 @@ std::optional<SplitName> parse_split_name(const std::string& file) {
 }
 
 }  // namespace
-
-uint32_t ggml_type(DType dtype) {
-    for (uint32_t number = 0; number < kGgmlTypes.size(); ++number) {
-        if (kGgmlTypes[number].dtype == dtype) return number;
-    }
-    check_failed(__FILE__, __LINE__, "every dtype has a number in GGUF");
-}
 
 Result<GgufFile> GgufFile::open(const std::filesystem::path& path) {
     const auto split = parse_split_name(path.filename().string());
@@ -270,17 +246,29 @@ Status GgufFile::parse_part(std::span<const std::byte> bytes) {
     const Header header = TRY(read_header(reader, bytes));
     version_ = header.version;
     file_bytes_ = bytes.size();
-    metadata_.reserve(header.entries);
-    for (uint64_t i = 0; i < header.entries; ++i) metadata_.push_back(TRY(read_entry(reader)));
-    keys_by_name_ = TRY(sorted_index(metadata_, "metadata key", kKeyOf));
-    alignment_ = TRY(gguf_alignment(find("general.alignment")));
-
-    std::vector<TensorInfo> infos;
-    for (uint64_t i = 0; i < header.tensors; ++i) infos.push_back(TRY(read_tensor_info(reader, alignment_)));
-    const uint64_t data_start = (uint64_t{reader.offset()} + alignment_ - 1) / alignment_ * alignment_;
-    tensors_.reserve(infos.size());
-    for (TensorInfo& tensor : infos) tensors_.push_back(TRY(with_data(std::move(tensor), bytes, data_start)));
-    TRY(check_no_overlap(tensors_));
+    const auto read_all = [&]() -> Result<std::vector<TensorInfo>> {
+        metadata_.reserve(header.entries);
+        for (uint64_t i = 0; i < header.entries; ++i) metadata_.push_back(TRY(read_entry(reader)));
+        keys_by_name_ = TRY(sorted_index(metadata_, "metadata key", kKeyOf));
+        alignment_ = TRY(gguf_alignment(find("general.alignment")));
+        std::vector<TensorInfo> infos;
+        for (uint64_t i = 0; i < header.tensors; ++i) infos.push_back(TRY(read_tensor_info(reader, alignment_)));
+        return infos;
+    };
+    Result<std::vector<TensorInfo>> infos = read_all();
+    if (!infos && reader.ended()) return fail("{}: the download is incomplete", infos.error().message);
+    if (!infos) return infos.error();
+    TRY(place(*infos, (uint64_t{reader.offset()} + alignment_ - 1) / alignment_ * alignment_, bytes.size()));
+    TRY(sorted_index(*infos, "tensor", kNameOf));
+    for (TensorInfo& tensor : *infos) {
+        const auto data = bytes.subspan(tensor.begin, tensor.end - tensor.begin);
+        if (const auto dtype = tensor.dtype()) {
+            tensors_.push_back({std::move(tensor.name), *dtype, std::move(tensor.shape), data});
+        } else {
+            foreign_tensors_.push_back(
+                {std::move(tensor.name), foreign_type_name(tensor.type), std::move(tensor.shape), data});
+        }
+    }
     tensors_by_name_ = TRY(sorted_index(tensors_, "tensor", kNameOf));
     return Ok{};
 }
@@ -317,6 +305,7 @@ void GgufFile::append(GgufFile part) {
     file_bytes_ += part.file_bytes_;
     for (MappedFile& file : part.files_) files_.push_back(std::move(file));
     for (TensorRecord& tensor : part.tensors_) tensors_.push_back(std::move(tensor));
+    for (ForeignTensor& tensor : part.foreign_tensors_) foreign_tensors_.push_back(std::move(tensor));
 }
 
 Status GgufFile::check_split() {
@@ -324,9 +313,10 @@ Status GgufFile::check_split() {
     if (!index) return fail("{}: {} in its {} parts", name_, index.error().message, parts_);
     tensors_by_name_ = std::move(*index);
     const auto expected = get_int("split.tensors.count");
-    if (expected && *expected != static_cast<int64_t>(tensors_.size())) {
+    const size_t found = tensors_.size() + foreign_tensors_.size();
+    if (expected && *expected != static_cast<int64_t>(found)) {
         return fail("{}: split.tensors.count is {} but the {} parts have {} tensors: they belong to different models",
-                    name_, *expected, parts_, tensors_.size());
+                    name_, *expected, parts_, found);
     }
     return Ok{};
 }

@@ -22,9 +22,6 @@ struct GgufEntry {
     GgufValue value;
 };
 
-// The number of `dtype` in a GGUF file.
-uint32_t ggml_type(DType dtype);
-
 class GgufFile {
   public:
     // Maps the file; given one member of a split set (name-0000i-of-0000n.gguf), all of them.
@@ -61,6 +58,9 @@ class GgufFile {
     std::span<const TensorRecord> tensors() const { return tensors_; }
     const TensorRecord* find_tensor(std::string_view name) const;
 
+    // Those that are not among tensors(), since their type is not known or not of use.
+    std::span<const ForeignTensor> foreign_tensors() const { return foreign_tensors_; }
+
   private:
     GgufFile() = default;
     static Result<GgufFile> open_split(const std::filesystem::path& path);
@@ -76,6 +76,7 @@ class GgufFile {
     std::vector<MappedFile> files_;
     std::vector<GgufEntry> metadata_;
     std::vector<TensorRecord> tensors_;
+    std::vector<ForeignTensor> foreign_tensors_;
     std::vector<uint32_t> keys_by_name_;  // sorted: no input can make the look-up slow
     std::vector<uint32_t> tensors_by_name_;
 };

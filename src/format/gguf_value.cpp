@@ -66,7 +66,7 @@ void skip_array(ByteReader& reader, std::string_view field, int depth) {
     }
     const auto element = static_cast<GgufType>(type);
     if (count > reader.remaining() / least_bytes(element)) {
-        reader.set_error(fail("{} has {} elements of type {} at offset {} but only {} bytes are left", field, count,
+        reader.set_ended(fail("{} has {} elements of type {} at offset {} but only {} bytes are left", field, count,
                               name(element), offset, reader.remaining()));
         return;
     }

@@ -1,6 +1,9 @@
 #include "format/gguf_writer.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <set>
 
 #include "base/file.h"
@@ -35,10 +38,8 @@ uint64_t padding(uint64_t size, uint32_t alignment) {
     return (alignment - size % alignment) % alignment;
 }
 
-Status write_padding(const TensorSink& sink, uint64_t size, uint32_t alignment) {
-    const std::vector<std::byte> zeros(padding(size, alignment));
-    return sink(zeros);
-}
+// Bytes that a thread makes and writes in one go.
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 
 }  // namespace
 
@@ -95,39 +96,101 @@ void GgufWriter::add(Tensor tensor) {
 }
 
 void GgufWriter::add(std::string name, DType dtype, std::vector<int64_t> shape, std::span<const std::byte> data) {
-    add({.name = std::move(name), .dtype = dtype, .shape = std::move(shape), .source = [data](const TensorSink& sink) {
-             return sink(data);
-         }});
+    add({.name = std::move(name), .dtype = dtype, .shape = std::move(shape), .data = data});
 }
 
-Status GgufWriter::write(const std::filesystem::path& path) const {
-    const Status checked = check();
-    if (!checked) return fail("{}: {}", path.string(), checked.error().message);
+Status GgufWriter::write(const std::filesystem::path& path, const Options& options) const {
+    const Result<Layout> planned = layout();
+    if (!planned) return fail("{}: {}", path.string(), planned.error().message);
     AtomicFile file = TRY(AtomicFile::create(path));
-    TRY(write_to([&file](std::span<const std::byte> bytes) { return file.write(bytes); }));
+    TRY(file.reserve(planned->size_bytes));
+    TRY(file.write_at(0, planned->head));
+    Options how = options;
+    if (file.is_in_order()) how.threads = nullptr;
+    const auto make = [&file](const Piece& piece) -> Status {
+        if (!piece.tensor->fill)
+            return file.write_at(piece.offset, piece.tensor->data.subspan(piece.first, piece.size_bytes));
+        const auto made = std::make_unique_for_overwrite<std::byte[]>(piece.size_bytes);
+        const std::span<std::byte> bytes(made.get(), piece.size_bytes);
+        TRY(piece.tensor->fill(piece.first, bytes));
+        return file.write_at(piece.offset, bytes);
+    };
+    TRY(for_each(planned->pieces, how, make));
+    if (file.is_in_order()) TRY(file.write_at(planned->size_bytes, {}));  // what comes after the last tensor
     return file.commit();
 }
 
+Result<uint64_t> GgufWriter::size_bytes() const {
+    return TRY(layout()).size_bytes;
+}
+
+Status GgufWriter::write_head(std::span<std::byte> out) const {
+    const Layout planned = TRY(layout());
+    CHECK(out.size() == planned.size_bytes, "memory of another size");
+    std::ranges::copy(planned.head, out.begin());
+    return Ok{};
+}
+
+Status GgufWriter::write(std::span<std::byte> out, const Options& options) const {
+    const Layout planned = TRY(layout());
+    CHECK(out.size() == planned.size_bytes, "memory of another size");
+    std::ranges::copy(planned.head, out.begin());
+    return for_each(planned.pieces, options, [out](const Piece& piece) -> Status {
+        const std::span<std::byte> place = out.subspan(piece.offset, piece.size_bytes);
+        if (piece.tensor->fill) return piece.tensor->fill(piece.first, place);
+        std::ranges::copy(piece.tensor->data.subspan(piece.first, piece.size_bytes), place.begin());
+        return Ok{};
+    });
+}
+
 Result<std::vector<std::byte>> GgufWriter::to_bytes() const {
-    TRY(check());
-    std::vector<std::byte> out;
-    TRY(write_to([&out](std::span<const std::byte> bytes) {
-        put(out, bytes);
-        return Status(Ok{});
-    }));
+    std::vector<std::byte> out(TRY(size_bytes()));
+    TRY(write(out, Options()));
     return out;
 }
 
-Result<GgufWriter::Frame> GgufWriter::frame() const {
+Result<GgufWriter::Layout> GgufWriter::layout() const {
     TRY(check());
     const uint32_t align = TRY(alignment());
-    Frame frame{.head = header(align)};
-    frame.size_bytes = frame.head.size() + padding(frame.head.size(), align);
+    Layout layout{.head = header(align), .pieces = {}};
+    layout.size_bytes = layout.head.size() + padding(layout.head.size(), align);
     for (const Tensor& tensor : tensors_) {
         const uint64_t size = TRY(tensor_bytes(tensor.name, tensor.dtype, tensor.shape));
-        frame.size_bytes += size + padding(size, align);
+        const uint64_t step = std::max<uint64_t>(1, kPieceBytes / tensor.unit_bytes) * tensor.unit_bytes;
+        for (uint64_t first = 0; first < size; first += step)
+            layout.pieces.push_back({&tensor, first, std::min(step, size - first), layout.size_bytes + first});
+        layout.size_bytes += size + padding(size, align);
     }
-    return frame;
+    return layout;
+}
+
+Status GgufWriter::for_each(std::span<const Piece> pieces, const Options& options,
+                            const std::function<Status(const Piece&)>& body) {
+    uint64_t total = 0;
+    for (const Piece& piece : pieces) total += piece.size_bytes;
+    uint64_t done = 0;
+    Status status = Ok{};  // the first error ends it
+    std::mutex mutex;      // of both
+    std::atomic<bool> failed = false;
+    const auto work = [&](int64_t begin, int64_t end, int /*thread*/) {
+        for (int64_t i = begin; i < end && !failed; ++i) {
+            const Piece& piece = pieces[static_cast<size_t>(i)];
+            Status made = body(piece);
+            const std::lock_guard lock(mutex);
+            if (failed) return;
+            done += piece.size_bytes;
+            if (made && options.progress) made = options.progress(done, total);
+            if (made) continue;
+            status = std::move(made);
+            failed = true;
+        }
+    };
+    if (options.threads != nullptr) {
+        options.threads->for_each_range(std::ssize(pieces), 1, work);
+    } else {
+        work(0, std::ssize(pieces), 0);
+    }
+    return status;
 }
 
 Result<uint32_t> GgufWriter::alignment() const {
@@ -157,7 +220,9 @@ Status GgufWriter::check() const {
             return fail("tensor {}: its shape ({}) must have 1 to {} dimensions of at least 1", quote(tensor.name),
                         fmt::join(shape, ", "), kMaxDimsWritten);
         }
-        TRY(tensor_bytes(tensor.name, tensor.dtype, shape));
+        const uint64_t size = TRY(tensor_bytes(tensor.name, tensor.dtype, shape));
+        if (!tensor.fill && tensor.data.size() != size)
+            return fail("tensor {}: {} bytes were given, {} expected", quote(tensor.name), tensor.data.size(), size);
     }
     return Ok{};
 }
@@ -178,32 +243,12 @@ std::vector<std::byte> GgufWriter::header(uint32_t align) const {
         put(out, std::string_view(tensor.name));
         put(out, static_cast<uint32_t>(tensor.shape.size()));
         for (size_t i = tensor.shape.size(); i-- > 0;) put(out, static_cast<uint64_t>(tensor.shape[i]));
-        put(out, ggml_type(tensor.dtype));
+        put(out, info(tensor.dtype).gguf);
         put(out, offset);
         const uint64_t size = *tensor_bytes(tensor.name, tensor.dtype, tensor.shape);
         offset += size + padding(size, align);
     }
     return out;
-}
-
-Status GgufWriter::write_to(const TensorSink& sink) const {
-    const uint32_t align = TRY(alignment());
-    const std::vector<std::byte> head = header(align);
-    TRY(sink(head));
-    TRY(write_padding(sink, head.size(), align));
-    for (const Tensor& tensor : tensors_) {
-        const uint64_t expected = TRY(tensor_bytes(tensor.name, tensor.dtype, tensor.shape));
-        uint64_t given = 0;
-        TRY(tensor.source([&](std::span<const std::byte> bytes) -> Status {
-            given += bytes.size();
-            if (given > expected) return fail("tensor {}: more than its {} bytes", quote(tensor.name), expected);
-            return sink(bytes);
-        }));
-        if (given != expected)
-            return fail("tensor {}: {} bytes were given, {} expected", quote(tensor.name), given, expected);
-        TRY(write_padding(sink, expected, align));
-    }
-    return Ok{};
 }
 
 }  // namespace tandem::format

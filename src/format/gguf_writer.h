@@ -1,4 +1,4 @@
-// Writes GGUF version 3 files, tensor by tensor, without holding the model in memory.
+// Writes GGUF version 3 files, piece by piece, without holding the model in memory.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,13 @@
 
 #include "base/dtype.h"
 #include "base/result.h"
+#include "base/threads.h"
 #include "format/gguf_value.h"
 
 namespace tandem::format {
 
-// Takes the next bytes of a tensor.
-using TensorSink = std::function<Status(std::span<const std::byte>)>;
-// Gives all bytes of a tensor to the sink, in as many calls as it likes.
-using TensorSource = std::function<Status(const TensorSink&)>;
+// Makes the bytes [first, first + out.size()) of a tensor. Several threads may call it at once.
+using TensorFill = std::function<Status(uint64_t first, std::span<std::byte> out)>;
 
 template <typename T>
 inline constexpr GgufType kGgufTypeOf = GgufType::array;  // of a C++ type that is no scalar of GGUF
@@ -77,23 +76,29 @@ class GgufWriter {
         std::string name;
         DType dtype = DType::f32;
         std::vector<int64_t> shape;  // outermost first
-        TensorSource source;
+        std::span<const std::byte> data =
+            {};  // its bytes, which must outlive the writing; or, where there are none yet:
+        TensorFill fill = {};
+        uint64_t unit_bytes = 1;  // fill() is asked for whole units only
     };
     void add(Tensor tensor);
     // `data` must outlive the writing.
     void add(std::string name, DType dtype, std::vector<int64_t> shape, std::span<const std::byte> data);
 
-    // The file appears whole or not at all.
-    Status write(const std::filesystem::path& path) const;
-    Result<std::vector<std::byte>> to_bytes() const;
-
-    // The file without the tensors' bytes, for whoever puts those into place himself: a reader of `head` in a buffer
-    // of `size_bytes` says where.
-    struct Frame {
-        std::vector<std::byte> head;
-        uint64_t size_bytes = 0;
+    struct Options {
+        ThreadPool* threads = nullptr;  // make and write pieces of tensors at once; null: the caller alone
+        // Called as bytes of tensors are done, by one thread at a time; an error ends the writing.
+        std::function<Status(uint64_t done, uint64_t total)> progress = {};
     };
-    Result<Frame> frame() const;
+    // The file appears whole or not at all.
+    Status write(const std::filesystem::path& path, const Options& options) const;
+    Status write(const std::filesystem::path& path) const { return write(path, Options()); }
+
+    // The same in memory of `size_bytes()`; the head alone is for readers who do not look at weights.
+    Result<uint64_t> size_bytes() const;
+    Status write_head(std::span<std::byte> out) const;
+    Status write(std::span<std::byte> out, const Options& options) const;
+    Result<std::vector<std::byte>> to_bytes() const;
 
   private:
     struct Entry {
@@ -104,8 +109,23 @@ class GgufWriter {
 
     void set_bytes(std::string_view key, GgufType type, std::span<const std::byte> value);
     void set_array(std::string_view key, GgufType type, uint64_t count, std::span<const std::byte> elements);
+    // Some bytes of a tensor, and where they lie in the file.
+    struct Piece {
+        const Tensor* tensor;
+        uint64_t first;
+        uint64_t size_bytes;
+        uint64_t offset;
+    };
+    struct Layout {
+        std::vector<std::byte> head;
+        std::vector<Piece> pieces;
+        uint64_t size_bytes = 0;
+    };
+
     Status check() const;
-    Status write_to(const TensorSink& sink) const;
+    Result<Layout> layout() const;
+    static Status for_each(std::span<const Piece> pieces, const Options& options,
+                           const std::function<Status(const Piece&)>& body);
     std::vector<std::byte> header(uint32_t align) const;
     Result<uint32_t> alignment() const;
 

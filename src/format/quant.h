@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
+#include "base/check.h"
 #include "base/dtype.h"
 
 namespace tandem::format {
@@ -88,6 +90,217 @@ struct BlockQ6_K {
 };
 static_assert(sizeof(BlockQ6_K) == 210);
 
+// Sixteen sub-blocks of 16: e = d * scale * q - dmin * min, with 4 bits of scales[s] each, the scale in the low ones.
+// Each half of 128 elements has 32 bytes of qs: q of element 32 * g + l is bits 2 * g and 2 * g + 1 of qs[l].
+struct BlockQ2_K {
+    static constexpr int kElements = 256;
+    uint8_t scales[16];
+    uint8_t qs[64];
+    uint16_t d;
+    uint16_t dmin;
+};
+static_assert(sizeof(BlockQ2_K) == 84);
+
+// Sixteen sub-blocks of 16: e = d * (scale - 32) * (q - 4), scale from q3_k_scale(). The low two bits of q as in q2_k;
+// the third of element 32 * g + l (g of 0..8) is bit g of hmask[l].
+struct BlockQ3_K {
+    static constexpr int kElements = 256;
+    uint8_t hmask[32];
+    uint8_t qs[64];
+    uint8_t scales[12];
+    uint16_t d;
+};
+static_assert(sizeof(BlockQ3_K) == 110);
+
+// e[i] = d * kIq4Values[q]; nibbles as in q4_0
+struct BlockIQ4_NL {
+    static constexpr int kElements = 32;
+    uint16_t d;
+    uint8_t qs[16];
+};
+static_assert(sizeof(BlockIQ4_NL) == 18);
+
+// Eight sub-blocks of 32, each with 16 bytes of qs as in iq4_nl: e = d * (scale - 32) * kIq4Values[q]. The low four
+// bits of the scale are nibble s of scales_l, the high two bits 2 * s and 2 * s + 1 of scales_h.
+struct BlockIQ4_XS {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint16_t scales_h;
+    uint8_t scales_l[4];
+    uint8_t qs[128];
+};
+static_assert(sizeof(BlockIQ4_XS) == 136);
+
+// e[i] = 2^(e - 128) * kFp4Values[q]; nibbles as in q4_0
+struct BlockMXFP4 {
+    static constexpr int kElements = 32;
+    uint8_t e;
+    uint8_t qs[16];
+};
+static_assert(sizeof(BlockMXFP4) == 17);
+
+// Four sub-blocks of 16: e = ue4m3_to_f32(d[s]) / 2 * kFp4Values[q]; each has 8 bytes of qs, its first 8 elements in
+// the low nibbles. A factor for the whole tensor is in a tensor of its own.
+struct BlockNVFP4 {
+    static constexpr int kElements = 64;
+    uint8_t d[4];
+    uint8_t qs[32];
+};
+static_assert(sizeof(BlockNVFP4) == 36);
+
+// The types below are made of points of code books (format/codebooks.h): four elements each in iq3, eight in iq2 and
+// iq1. A sign bit that is set makes its element negative; where signs take 7 bits, even_signs() has the eighth.
+
+// Eight sub-blocks of 32: e = d * (1 + 2 * scale) * point; scale: nibble s of `scales`. Point k (of 64) is qs[k] with
+// bit k of qh above; its signs are nibble k of `signs`.
+struct BlockIQ3_S {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint8_t qs[64];
+    uint8_t qh[8];
+    uint8_t signs[32];
+    uint8_t scales[4];
+};
+static_assert(sizeof(BlockIQ3_S) == 110);
+
+// Eight sub-blocks of 32: e = d * (1 + 2 * scale) / 4 * point, points qs[8 * s + 0..8). signs_scales has a u32 for each
+// sub-block: four times 7 bits of signs, the scale in the top four.
+struct BlockIQ3_XXS {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint8_t qs[64];
+    uint8_t signs_scales[32];
+};
+static_assert(sizeof(BlockIQ3_XXS) == 98);
+
+// Sixteen sub-blocks of 16: e = d * (1 + 2 * scale) / 8 * point; scale: nibble s of `scales`. Point k (of 32) is qs[k]
+// with bits 2 * k and 2 * k + 1 of qh above; its signs are signs[k].
+struct BlockIQ2_S {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint8_t qs[32];
+    uint8_t signs[32];
+    uint8_t qh[8];
+    uint8_t scales[8];
+};
+static_assert(sizeof(BlockIQ2_S) == 82);
+
+// As iq2_s, but qs[k] has 9 bits of the point and 7 bits of signs above.
+struct BlockIQ2_XS {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint16_t qs[32];
+    uint8_t scales[8];
+};
+static_assert(sizeof(BlockIQ2_XS) == 74);
+
+// Eight sub-blocks of 32: e = d * (1 + 2 * scale) / 8 * point. qs has 8 bytes for each: four points, and a u32 as in
+// iq3_xxs.
+struct BlockIQ2_XXS {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint8_t qs[64];
+};
+static_assert(sizeof(BlockIQ2_XXS) == 66);
+
+// Eight sub-blocks of 32: e = d * (1 + 2 * scale) * (point + shift). Point 4 * s + l is its byte of qs with bits 3 * l
+// to 3 * l + 2 of qh[s] above; bits 12 to 14 are the scale, and bit 15 makes the shift -1/8, otherwise it is 1/8.
+struct BlockIQ1_S {
+    static constexpr int kElements = 256;
+    uint16_t d;
+    uint8_t qs[32];
+    uint16_t qh[8];
+};
+static_assert(sizeof(BlockIQ1_S) == 50);
+
+// Sixteen sub-blocks of 16: e = d * (1 + 2 * scale) * (point + shift). Point k (of 32) is qs[k] with three bits of
+// nibble k of qh above, whose fourth is the sign of the shift. Each of `scales` has four scales of 3 bits, and four
+// bits of d.
+struct BlockIQ1_M {
+    static constexpr int kElements = 256;
+    uint8_t qs[32];
+    uint8_t qh[16];
+    uint16_t scales[4];
+};
+static_assert(sizeof(BlockIQ1_M) == 56);
+
+// e = d * (q - 1). Bytes of qs hold five q, as digits of base 3 after the point: of elements i + 32 * n for qs[i], i <
+// 32, then of 160 + i + 16 * n for qs[32 + i]; qh[i] holds four, of 240 + i + 4 * n. See ternary_digit().
+struct BlockTQ1_0 {
+    static constexpr int kElements = 256;
+    uint8_t qs[48];
+    uint8_t qh[4];
+    uint16_t d;
+};
+static_assert(sizeof(BlockTQ1_0) == 54);
+
+// e = d * (q - 1); q as in q2_k
+struct BlockTQ2_0 {
+    static constexpr int kElements = 256;
+    uint8_t qs[64];
+    uint16_t d;
+};
+static_assert(sizeof(BlockTQ2_0) == 66);
+
+// Calls visit(std::type_identity<Block>()) with the block of a quantized type.
+template <typename Visit>
+decltype(auto) with_block(DType dtype, const Visit& visit) {
+    switch (dtype) {
+        case DType::q8_0:
+            return visit(std::type_identity<BlockQ8_0>());
+        case DType::q4_0:
+            return visit(std::type_identity<BlockQ4_0>());
+        case DType::q4_1:
+            return visit(std::type_identity<BlockQ4_1>());
+        case DType::q5_0:
+            return visit(std::type_identity<BlockQ5_0>());
+        case DType::q5_1:
+            return visit(std::type_identity<BlockQ5_1>());
+        case DType::q4_k:
+            return visit(std::type_identity<BlockQ4_K>());
+        case DType::q5_k:
+            return visit(std::type_identity<BlockQ5_K>());
+        case DType::q6_k:
+            return visit(std::type_identity<BlockQ6_K>());
+        case DType::q2_k:
+            return visit(std::type_identity<BlockQ2_K>());
+        case DType::q3_k:
+            return visit(std::type_identity<BlockQ3_K>());
+        case DType::iq4_nl:
+            return visit(std::type_identity<BlockIQ4_NL>());
+        case DType::iq4_xs:
+            return visit(std::type_identity<BlockIQ4_XS>());
+        case DType::mxfp4:
+            return visit(std::type_identity<BlockMXFP4>());
+        case DType::nvfp4:
+            return visit(std::type_identity<BlockNVFP4>());
+        case DType::iq3_s:
+            return visit(std::type_identity<BlockIQ3_S>());
+        case DType::iq3_xxs:
+            return visit(std::type_identity<BlockIQ3_XXS>());
+        case DType::iq2_s:
+            return visit(std::type_identity<BlockIQ2_S>());
+        case DType::iq2_xs:
+            return visit(std::type_identity<BlockIQ2_XS>());
+        case DType::iq2_xxs:
+            return visit(std::type_identity<BlockIQ2_XXS>());
+        case DType::iq1_s:
+            return visit(std::type_identity<BlockIQ1_S>());
+        case DType::iq1_m:
+            return visit(std::type_identity<BlockIQ1_M>());
+        case DType::tq1_0:
+            return visit(std::type_identity<BlockTQ1_0>());
+        case DType::tq2_0:
+            return visit(std::type_identity<BlockTQ2_0>());
+        case DType::f32:
+        case DType::f16:
+        case DType::bf16:
+        case DType::i32:
+            break;
+    }
+    check_failed(__FILE__, __LINE__, "plain types have no blocks");
+}
+
 // The 6-bit scale and minimum of sub-block `s` (0..8) of q4_k and q5_k. The first four of each are the low bits of
 // bytes 0..4 and 4..8; the last four have their low nibbles in bytes 8..12 and their top bits above the first four.
 struct KScaleMin {
@@ -100,11 +313,54 @@ inline KScaleMin k_scale_min(const uint8_t* scales, int s) {
             static_cast<uint8_t>((scales[s + 4] >> 4) | ((scales[s] >> 6) << 4))};
 }
 
+// The 6-bit scale of sub-block `s` (0..16) of q3_k: the low four bits of all are nibbles of bytes 0..8, first the low
+// ones of each; the high two are in bytes 8..12, in the byte s % 4 at bit 2 * (s / 4).
+inline int q3_k_scale(const uint8_t* scales, int s) {
+    const int low = s < 8 ? scales[s] & 15 : scales[s - 8] >> 4;
+    return low | ((scales[8 + s % 4] >> (2 * (s / 4))) & 3) << 4;
+}
+
+// The 6-bit scale of sub-block `s` (0..8) of iq4_xs.
+inline int iq4_xs_scale(const BlockIQ4_XS& b, int s) {
+    return ((b.scales_l[s / 2] >> (4 * (s % 2))) & 15) | ((b.scales_h >> (2 * s)) & 3) << 4;
+}
+
+// What the nibbles of iq4_nl and iq4_xs stand for; and those of mxfp4 and nvfp4, floats of 4 bits, doubled.
+inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+inline constexpr int8_t kFp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// The scales of nvfp4: 4 bits of exponent, 3 of mantissa, the top bit is not used; the largest code is no number, and
+// 0.
+float ue4m3_to_f32(uint8_t bits);
+// The scale of mxfp4, 2^(e - 128): half of what the exponent says, since kFp4Values are doubled.
+float mxfp4_scale(uint8_t e);
+
+// Digit `n` (0..5) of a byte of tq1_0: 0, 1 or 2.
+inline int ternary_digit(uint8_t byte, int n) {
+    constexpr int kPowers[5] = {1, 3, 9, 27, 81};
+    return (((byte * kPowers[n]) & 255) * 3) >> 8;
+}
+
+// Eight signs of seven: the eighth makes the number of those that are set even.
+inline uint8_t even_signs(uint32_t seven) {
+    return static_cast<uint8_t>(seven | (static_cast<uint32_t>(__builtin_parity(seven)) << 7));
+}
+
+// The scale of a whole block of iq1_m, an f16.
+inline uint16_t iq1_m_scale(const BlockIQ1_M& b) {
+    return static_cast<uint16_t>((b.scales[0] >> 12) | ((b.scales[1] >> 8) & 0xf0) | ((b.scales[2] >> 4) & 0xf00) |
+                                 (b.scales[3] & 0xf000));
+}
+
 // A row of `cols` elements, a multiple of the type's block. `in` and `out` need no alignment.
 void decode_row(DType dtype, const std::byte* in, float* out, int64_t cols);
 
-// Encodes every type but i32. f16 and bf16 round as IEEE 754 does. In the block types NaN becomes 0 and magnitudes
-// beyond f16 (65504, infinity too) become that, so any input gives a valid block.
-void encode_row(DType dtype, const float* in, std::byte* out, int64_t cols);
+// Whether encode_row() makes rows of the type: all but i32 and some that are made of points of code books.
+bool has_encoder(DType dtype);
+
+// f16 and bf16 round as IEEE 754 does. In the block types NaN becomes 0 and magnitudes beyond f16 (65504, infinity too)
+// become that, so any input gives a valid block. `importance` says for each of the `cols` columns how much an error
+// there counts, as numbers >= 0; null: columns count alike. Plain types and q8_0 do not need it.
+void encode_row(DType dtype, const float* in, std::byte* out, int64_t cols, const float* importance = nullptr);
 
 }  // namespace tandem::format

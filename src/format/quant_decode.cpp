@@ -1,7 +1,9 @@
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/float16.h"
+#include "format/decode_block.h"
 #include "format/quant.h"
 
 namespace tandem::format {
@@ -82,6 +84,76 @@ void decode(const BlockQ6_K& b, float* out) {
     }
 }
 
+// The 2 bits of element e of q2_k, q3_k and tq2_0.
+int two_bits(const uint8_t* qs, int e) {
+    return (qs[e / 128 * 32 + e % 32] >> (2 * (e % 128 / 32))) & 3;
+}
+
+void decode(const BlockQ2_K& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    const float dmin = f16_to_f32(b.dmin);
+    for (int e = 0; e < 256; ++e) {
+        const uint8_t both = b.scales[e / 16];
+        const float scale = d * static_cast<float>(both & 15);
+        const float min = dmin * static_cast<float>(both >> 4);
+        out[e] = scale * static_cast<float>(two_bits(b.qs, e)) - min;
+    }
+}
+
+void decode(const BlockQ3_K& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    for (int e = 0; e < 256; ++e) {
+        const int high = (b.hmask[e % 32] >> (e / 32)) & 1;
+        const int q = (two_bits(b.qs, e) | high << 2) - 4;
+        out[e] = d * static_cast<float>(q3_k_scale(b.scales, e / 16) - 32) * static_cast<float>(q);
+    }
+}
+
+void decode(const BlockIQ4_NL& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(kIq4Values[nibble(b.qs, i)]);
+}
+
+void decode(const BlockIQ4_XS& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    for (int s = 0; s < 8; ++s) {
+        const float scale = d * static_cast<float>(iq4_xs_scale(b, s) - 32);
+        for (int i = 0; i < 32; ++i) out[32 * s + i] = scale * static_cast<float>(kIq4Values[nibble(b.qs + 16 * s, i)]);
+    }
+}
+
+void decode(const BlockMXFP4& b, float* out) {
+    const float scale = mxfp4_scale(b.e);
+    for (int i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(kFp4Values[nibble(b.qs, i)]);
+}
+
+void decode(const BlockNVFP4& b, float* out) {
+    for (int e = 0; e < 64; ++e) {
+        const int s = e / 16;
+        const uint8_t byte = b.qs[8 * s + e % 8];
+        const int q = e % 16 < 8 ? byte & 15 : byte >> 4;
+        out[e] = ue4m3_to_f32(b.d[s]) / 2.0F * static_cast<float>(kFp4Values[q]);
+    }
+}
+
+void decode(const BlockTQ1_0& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    const auto put = [&](int first, const uint8_t* bytes, int count, int digits) {
+        for (int n = 0; n < digits; ++n) {
+            for (int i = 0; i < count; ++i)
+                out[first + count * n + i] = d * static_cast<float>(ternary_digit(bytes[i], n) - 1);
+        }
+    };
+    put(0, b.qs, 32, 5);
+    put(160, b.qs + 32, 16, 5);
+    put(240, b.qh, 4, 4);
+}
+
+void decode(const BlockTQ2_0& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    for (int e = 0; e < 256; ++e) out[e] = d * static_cast<float>(two_bits(b.qs, e) - 1);
+}
+
 template <typename Block>
 void decode_blocks(const std::byte* in, float* out, int64_t cols) {
     CHECK(cols % Block::kElements == 0, "a row is a whole number of blocks");
@@ -114,23 +186,22 @@ void decode_row(DType dtype, const std::byte* in, float* out, int64_t cols) {
             return decode_plain<uint16_t>(in, out, cols, bf16_to_f32);
         case DType::i32:
             return decode_plain<int32_t>(in, out, cols, [](int32_t value) { return static_cast<float>(value); });
-        case DType::q8_0:
-            return decode_blocks<BlockQ8_0>(in, out, cols);
-        case DType::q4_0:
-            return decode_blocks<BlockQ4_0>(in, out, cols);
-        case DType::q4_1:
-            return decode_blocks<BlockQ4_1>(in, out, cols);
-        case DType::q5_0:
-            return decode_blocks<BlockQ5_0>(in, out, cols);
-        case DType::q5_1:
-            return decode_blocks<BlockQ5_1>(in, out, cols);
-        case DType::q4_k:
-            return decode_blocks<BlockQ4_K>(in, out, cols);
-        case DType::q5_k:
-            return decode_blocks<BlockQ5_K>(in, out, cols);
-        case DType::q6_k:
-            return decode_blocks<BlockQ6_K>(in, out, cols);
+        default:
+            return with_block(dtype,
+                              [&]<typename Block>(std::type_identity<Block>) { decode_blocks<Block>(in, out, cols); });
     }
+}
+
+float ue4m3_to_f32(uint8_t bits) {
+    const int exponent = (bits >> 3) & 15;
+    const int mantissa = bits & 7;
+    if ((bits & 127) == 127) return 0.0F;
+    if (exponent == 0) return std::ldexp(static_cast<float>(mantissa), -9);
+    return std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+}
+
+float mxfp4_scale(uint8_t e) {
+    return std::ldexp(1.0F, e - 128);
 }
 
 }  // namespace tandem::format

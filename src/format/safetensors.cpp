@@ -1,6 +1,7 @@
 #include "format/safetensors.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,12 +18,21 @@ using Json = nlohmann::json;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 constexpr size_t kMaxShape = 8;
 
-Result<DType> parse_dtype_name(std::string_view dtype, std::string_view tensor) {
-    if (dtype == "F32") return DType::f32;
-    if (dtype == "F16") return DType::f16;
-    if (dtype == "BF16") return DType::bf16;
-    if (dtype == "I32") return DType::i32;
-    return fail("tensor {} has dtype {}, only F32, F16, BF16 and I32 are supported", quote(tensor), quote(dtype));
+std::optional<DType> dtype_named(std::string_view name) {
+    if (name == "F32") return DType::f32;
+    if (name == "F16") return DType::f16;
+    if (name == "BF16") return DType::bf16;
+    if (name == "I32") return DType::i32;
+    return std::nullopt;
+}
+
+// Of a type that has no DType, as it is shown; the file may hold anything there.
+std::string foreign_type_name(std::string_view name) {
+    constexpr size_t kLongest = 32;
+    if (name.empty() || name.size() > kLongest || !is_printable(name)) return "type " + quote(name);
+    std::string lower(name);
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    return lower;
 }
 
 struct HeaderEntry {
@@ -178,42 +188,41 @@ Result<HeaderContent> parse_header(std::span<const std::byte> bytes) {
     return content;
 }
 
-Result<TensorRecord> make_record(HeaderEntry entry, std::span<const std::byte> data) {
-    TensorRecord record;
-    record.name = std::move(entry.name);
-    if (record.name.empty()) return fail("a tensor has an empty name");
-    record.dtype = TRY(parse_dtype_name(*entry.dtype, record.name));
-    record.shape = std::move(*entry.shape);
-    const uint64_t size = TRY(tensor_bytes(record.name, record.dtype, record.shape));
+// The bytes of a tensor.
+Result<std::span<const std::byte>> slice_of(const HeaderEntry& entry, std::span<const std::byte> data) {
+    if (entry.name.empty()) return fail("a tensor has an empty name");
+    TRY(tensor_elements(entry.name, *entry.shape));
     const auto begin = static_cast<uint64_t>((*entry.offsets)[0]);
     const auto end = static_cast<uint64_t>((*entry.offsets)[1]);
-    if (begin > end || end - begin != size) {
-        return fail("tensor {} has data_offsets [{}, {}] but its shape takes {} bytes", quote(record.name), begin, end,
+    if (begin > end) return fail("tensor {} has data_offsets [{}, {}], the end first", quote(entry.name), begin, end);
+    const std::optional<DType> dtype = dtype_named(*entry.dtype);
+    // Where the type does not tell the size, the offsets are taken at their word.
+    const uint64_t size = dtype ? TRY(tensor_bytes(entry.name, *dtype, *entry.shape)) : end - begin;
+    if (end - begin != size) {
+        return fail("tensor {} has data_offsets [{}, {}] but its shape takes {} bytes", quote(entry.name), begin, end,
                     size);
     }
     if (end > data.size()) {
         return fail("tensor {} ends at byte {} of the data but there are {}: the download is incomplete",
-                    quote(record.name), end, data.size());
+                    quote(entry.name), end, data.size());
     }
-    record.data = data.subspan(begin, size);
-    return record;
+    return data.subspan(begin, size);
 }
 
 // The format demands that the tensors cover the data without holes or overlaps.
-Status check_coverage(const std::vector<TensorRecord>& tensors, std::span<const std::byte> data) {
-    std::vector<const TensorRecord*> order;
-    order.reserve(tensors.size());
-    for (const TensorRecord& tensor : tensors) order.push_back(&tensor);
-    const auto begin_end = [](const TensorRecord* t) { return std::pair(t->data.data(), t->data.size()); };
-    std::sort(order.begin(), order.end(), [&](const auto* a, const auto* b) { return begin_end(a) < begin_end(b); });
+Status check_coverage(std::vector<std::pair<std::span<const std::byte>, std::string_view>> slices,
+                      std::span<const std::byte> data) {
+    const auto begin_size = [](const auto& slice) { return std::pair(slice.first.data(), slice.first.size()); };
+    std::sort(slices.begin(), slices.end(),
+              [&](const auto& a, const auto& b) { return begin_size(a) < begin_size(b); });
     size_t covered = 0;
-    for (const TensorRecord* tensor : order) {
-        const auto begin = static_cast<size_t>(tensor->data.data() - data.data());
+    for (const auto& [slice, name] : slices) {
+        const auto begin = static_cast<size_t>(slice.data() - data.data());
         if (begin != covered) {
             return fail("tensor {} begins at byte {} of the data, {} was expected: tensors overlap or leave a hole",
-                        quote(tensor->name), begin, covered);
+                        quote(name), begin, covered);
         }
-        covered += tensor->data.size();
+        covered += slice.size();
     }
     if (covered != data.size()) return fail("{} bytes after the last tensor", data.size() - covered);
     return Ok{};
@@ -230,10 +239,30 @@ Status sort_by_name(std::vector<T>& items, std::string_view what, Name name_of) 
     return Ok{};
 }
 
-Status build(HeaderContent content, std::span<const std::byte> data, std::vector<TensorRecord>& tensors) {
-    for (HeaderEntry& entry : content.tensors) tensors.push_back(TRY(make_record(std::move(entry), data)));
-    TRY(sort_by_name(tensors, "tensor", [](const TensorRecord& t) { return std::string_view(t.name); }));
-    return check_coverage(tensors, data);
+constexpr auto kTensorName = [](const auto& tensor) { return std::string_view(tensor.name); };
+
+struct Tensors {
+    std::vector<TensorRecord> known;
+    std::vector<ForeignTensor> foreign;
+};
+
+// Both sorted by name.
+Result<Tensors> make_tensors(std::vector<HeaderEntry> entries, std::span<const std::byte> data) {
+    TRY(sort_by_name(entries, "tensor", kTensorName));
+    std::vector<std::pair<std::span<const std::byte>, std::string_view>> slices;
+    for (const HeaderEntry& entry : entries) slices.emplace_back(TRY(slice_of(entry, data)), entry.name);
+    TRY(check_coverage(slices, data));
+    Tensors tensors;
+    for (size_t i = 0; i < entries.size(); ++i) {
+        HeaderEntry& entry = entries[i];
+        if (const auto dtype = dtype_named(*entry.dtype)) {
+            tensors.known.push_back({std::move(entry.name), *dtype, std::move(*entry.shape), slices[i].first});
+        } else {
+            tensors.foreign.push_back(
+                {std::move(entry.name), foreign_type_name(*entry.dtype), std::move(*entry.shape), slices[i].first});
+        }
+    }
+    return tensors;
 }
 
 }  // namespace
@@ -254,17 +283,33 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
     uint64_t header_bytes = 0;
     std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
     const auto data = bytes.subspan(sizeof(header_bytes) + header_bytes);
-    Status built =
+    const Status sorted =
         sort_by_name(file.metadata_, "metadata key", [](const auto& m) { return std::string_view(m.first); });
-    if (built) built = build(std::move(*content), data, file.tensors_);
-    if (!built) return fail("{}: {}", file.name_, built.error().message);
+    if (!sorted) return fail("{}: {}", file.name_, sorted.error().message);
+    Result<Tensors> tensors = make_tensors(std::move(content->tensors), data);
+    if (!tensors) return fail("{}: {}", file.name_, tensors.error().message);
+    file.tensors_ = std::move(tensors->known);
+    file.foreign_tensors_ = std::move(tensors->foreign);
     return file;
 }
 
+namespace {
+
+template <typename T>
+const T* find_by_name(const std::vector<T>& sorted, std::string_view name) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), name,
+                                     [](const T& tensor, std::string_view wanted) { return tensor.name < wanted; });
+    return at == sorted.end() || at->name != name ? nullptr : &*at;
+}
+
+}  // namespace
+
 const TensorRecord* SafetensorsFile::find_tensor(std::string_view name) const {
-    const auto at = std::lower_bound(tensors_.begin(), tensors_.end(), name,
-                                     [](const TensorRecord& t, std::string_view wanted) { return t.name < wanted; });
-    return at == tensors_.end() || at->name != name ? nullptr : &*at;
+    return find_by_name(tensors_, name);
+}
+
+bool SafetensorsFile::contains(std::string_view name) const {
+    return find_tensor(name) != nullptr || find_by_name(foreign_tensors_, name) != nullptr;
 }
 
 }  // namespace tandem::format

@@ -26,9 +26,15 @@ class SafetensorsFile {
     // The header's __metadata__, sorted by key.
     std::span<const std::pair<std::string, std::string>> metadata() const { return metadata_; }
 
-    // Sorted by name; together they cover the data exactly, as the format demands.
+    // Sorted by name; together with the foreign ones they cover the data exactly, as the format demands.
     std::span<const TensorRecord> tensors() const { return tensors_; }
     const TensorRecord* find_tensor(std::string_view name) const;
+
+    // Those that are not among tensors(), since their type is not known or not of use.
+    std::span<const ForeignTensor> foreign_tensors() const { return foreign_tensors_; }
+
+    // Whether it is one of either.
+    bool contains(std::string_view name) const;
 
   private:
     SafetensorsFile() = default;
@@ -37,6 +43,7 @@ class SafetensorsFile {
     std::optional<MappedFile> file_;
     std::vector<std::pair<std::string, std::string>> metadata_;
     std::vector<TensorRecord> tensors_;
+    std::vector<ForeignTensor> foreign_tensors_;
 };
 
 }  // namespace tandem::format

@@ -31,6 +31,22 @@ struct TensorRecord {
     }
 };
 
+// A tensor of a type that Tandem has no use for: what the headers say of it.
+struct ForeignTensor {
+    std::string name;
+    std::string type;                 // "q8_k", "f8_e4m3", or "type 77" where it has no name
+    std::vector<int64_t> shape;       // as in TensorRecord, and its elements can be counted
+    std::span<const std::byte> data;  // in GGUF all up to the next tensor
+
+    int64_t elements() const;
+};
+
+// Says that a model cannot be used because of the tensor.
+Error cannot_read(const ForeignTensor& tensor);
+
+// An error when 63 bits cannot count the elements.
+Result<int64_t> tensor_elements(std::string_view name, std::span<const int64_t> shape);
+
 // The bytes of a tensor; an error when a row is no whole number of blocks or the size does not fit 63 bits.
 Result<uint64_t> tensor_bytes(std::string_view name, DType dtype, std::span<const int64_t> shape);
 

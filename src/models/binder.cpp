@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/log.h"
@@ -91,7 +92,27 @@ graph::Tensor Binder::matrix(int layer, const WeightName& name, int64_t rows, in
         log::warn("tensor '{}' is not aligned in its file: it is copied", tensor->name);
         weights_.add_owned(canonical, tensor->dtype, tensor->shape, {tensor->data.begin(), tensor->data.end()});
     }
-    return graph_->weight(std::move(canonical), graph::matrix_type(tensor->dtype, graph::Dim::of(rows), cols));
+    const graph::Tensor weight =
+        graph_->weight(std::move(canonical), graph::matrix_type(tensor->dtype, graph::Dim::of(rows), cols));
+    read_factor(*tensor, weight);
+    return weight;
+}
+
+void Binder::read_factor(const TensorRecord& matrix, graph::Tensor weight) {
+    constexpr std::string_view kEnding = ".weight";
+    if (checkpoint_->gguf() == nullptr || !matrix.name.ends_with(kEnding)) return;
+    const std::string name = matrix.name.substr(0, matrix.name.size() - kEnding.size()) + ".scale";
+    const TensorRecord* scale = checkpoint_->find(name);
+    if (scale == nullptr) return;
+    float factor = 0.0F;
+    if (scale->elements() == 1 && !is_quantized(scale->dtype))
+        format::decode_row(scale->dtype, scale->data.data(), &factor, 1);
+    if (!std::isfinite(factor) || factor == 0.0F) {
+        reject(fmt::format("tensor '{}' of shape {} is no factor for '{}', expected one finite number other than 0",
+                           name, to_string(scale->shape), matrix.name));
+        return;
+    }
+    graph_->set_factor(weight, factor);
 }
 
 graph::Tensor Binder::embedding(int64_t vocab, int64_t dim) {

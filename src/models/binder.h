@@ -34,7 +34,8 @@ class Binder {
 
     bool has(int layer, const WeightName& name) const { return find_tensor(*checkpoint_, layer, name) != nullptr; }
 
-    // A matrix [rows, cols] in whatever type it is stored.
+    // A matrix [rows, cols] in whatever type it is stored. A factor for all of it, which NVFP4 files have, goes into
+    // the graph; one for the activations, which other kernels round, has no use here.
     graph::Tensor matrix(int layer, const WeightName& name, int64_t rows, int64_t cols);
     // The rows of the tokens, [vocab, dim], and the matrix that makes logits, which may be the same one: a GGUF file
     // then leaves it out, config.json says that it is `tied`.
@@ -49,6 +50,7 @@ class Binder {
     graph::Weights take_weights() && { return std::move(weights_); }
 
   private:
+    void read_factor(const format::TensorRecord& matrix, graph::Tensor weight);
     const format::TensorRecord* find(int layer, const WeightName& name, const std::vector<int64_t>& shape);
 
     const format::Checkpoint* checkpoint_;

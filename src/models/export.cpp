@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
-#include "base/log.h"
 #include "format/quant.h"
 #include "models/family.h"
 
@@ -14,10 +14,7 @@ namespace tandem::models {
 namespace {
 
 using format::GgufWriter;
-using format::TensorSink;
 using graph::WeightView;
-
-constexpr int64_t kSliceElements = int64_t{1} << 22;  // converted at a time: 16 MiB of f32
 
 // Which row of the source a row of the file is: the queries and keys of some families are permuted.
 struct RowOrder {
@@ -36,198 +33,189 @@ struct RowOrder {
 struct TensorJob {
     std::string name;
     WeightView view;
-    DType type;
-    RowOrder order;
+    RowOrder order = {};
+    ChosenType type = {};
+    std::vector<float> importance = {};  // of the columns, for each matrix of the tensor; empty: all the same
+
+    TensorShape shape() const { return {name, view.shape, view.dtype}; }
+    // A vector that is permuted is a matrix of one column.
+    int64_t cols() const {
+        if (view.shape.empty()) return 1;
+        return view.shape.size() == 1 && order.head_dim != 0 ? 1 : view.shape.back();
+    }
+    int64_t rows() const { return view.elements() / std::max<int64_t>(1, cols()); }
+    bool is_copy() const { return type.stored == view.dtype && order.head_dim == 0; }
 };
 
-uint64_t stored_bytes(const TensorJob& job) {
-    const auto cols = job.view.shape.empty() ? 1 : job.view.shape.back();
-    const uint64_t row = row_bytes(job.view.dtype, cols);
-    return row == 0 ? 0 : job.view.data.size() / row * row_bytes(job.type, cols);
+// Whole rows of the tensor as it will be stored.
+void convert(const TensorJob& job, uint64_t first_byte, std::span<std::byte> out) {
+    const int64_t cols = job.cols();
+    const size_t in_row = row_bytes(job.view.dtype, cols);
+    const size_t out_row = row_bytes(job.type.stored, cols);
+    const auto per_matrix = job.view.shape.size() < 3 ? job.rows() : job.view.shape[job.view.shape.size() - 2];
+    std::vector<float> values(static_cast<size_t>(cols));
+    int64_t row = static_cast<int64_t>(first_byte / out_row);
+    for (size_t at = 0; at < out.size(); at += out_row, ++row) {
+        const auto source = static_cast<size_t>(job.order.source(row));
+        format::decode_row(job.view.dtype, job.view.data.data() + source * in_row, values.data(), cols);
+        const float* const importance =
+            job.importance.empty() ? nullptr : job.importance.data() + row / per_matrix * cols;
+        format::encode_row(job.type.stored, values.data(), out.data() + at, cols, importance);
+    }
 }
 
-// A vector that is permuted is a matrix of one column.
-int64_t columns(const TensorJob& job) {
-    if (job.view.shape.empty()) return 1;
-    return job.view.shape.size() == 1 && job.order.head_dim != 0 ? 1 : job.view.shape.back();
-}
-
-class Converter {
-  public:
-    Converter(const ExportOptions& options, uint64_t total) : options_(options), total_(total) {}
-
-    Status convert(const TensorJob& job, const TensorSink& sink) {
-        const bool as_it_is = job.type == job.view.dtype && job.order.head_dim == 0;
-        return as_it_is ? copy(job, sink) : encode(job, sink);
-    }
-
-  private:
-    Status copy(const TensorJob& job, const TensorSink& sink) {
-        constexpr size_t kPiece = size_t{16} << 20;
-        for (size_t at = 0; at < job.view.data.size(); at += kPiece) {
-            TRY(deliver(job.view.data.subspan(at, std::min(kPiece, job.view.data.size() - at)), sink));
-        }
-        return Ok{};
-    }
-
-    Status encode(const TensorJob& job, const TensorSink& sink) {
-        const int64_t cols = columns(job);
-        const size_t in_row = row_bytes(job.view.dtype, cols);
-        const size_t out_row = row_bytes(job.type, cols);
-        const int64_t rows = in_row == 0 ? 0 : static_cast<int64_t>(job.view.data.size() / in_row);
-        const int64_t slice = std::max<int64_t>(1, kSliceElements / std::max<int64_t>(1, cols));
-        std::vector<std::byte> out;
-        for (int64_t first = 0; first < rows; first += slice) {
-            const int64_t count = std::min(slice, rows - first);
-            out.resize(static_cast<size_t>(count) * out_row);
-            const auto body = [&](int64_t begin, int64_t end, int) {
-                std::vector<float> row(static_cast<size_t>(cols));
-                for (int64_t r = begin; r < end; ++r) {
-                    const auto source = static_cast<size_t>(job.order.source(first + r));
-                    format::decode_row(job.view.dtype, job.view.data.data() + source * in_row, row.data(), cols);
-                    format::encode_row(job.type, row.data(), out.data() + static_cast<size_t>(r) * out_row, cols);
-                }
-            };
-            if (options_.threads != nullptr) {
-                options_.threads->for_each_range(count, std::max<int64_t>(1, count / 64), body);
-            } else {
-                body(0, count, 0);
-            }
-            TRY(deliver(out, sink));
-        }
-        return Ok{};
-    }
-
-    Status deliver(std::span<const std::byte> bytes, const TensorSink& sink) {
-        TRY(sink(bytes));
-        done_ += bytes.size();
-        if (options_.progress) options_.progress(done_, total_);
-        return Ok{};
-    }
-
-    const ExportOptions& options_;
-    uint64_t total_;
-    uint64_t done_ = 0;
-};
-
-// The number of general.file_type.
-uint32_t file_type(DType type) {
-    switch (type) {
-        case DType::f32:
-        case DType::i32:
-            return 0;
-        case DType::f16:
-            return 1;
-        case DType::q4_0:
-            return 2;
-        case DType::q4_1:
-            return 3;
-        case DType::q8_0:
-            return 7;
-        case DType::q5_0:
-            return 8;
-        case DType::q5_1:
-            return 9;
-        case DType::q4_k:
-            return 14;  // "small": only the logits' matrix is of another type
-        case DType::q5_k:
-            return 16;
-        case DType::q6_k:
-            return 18;
-        case DType::bf16:
-            return 32;
-    }
-    return 0;
-}
-
-bool is_matrix(std::string_view name, const std::vector<int64_t>& shape) {
-    return shape.size() >= 2 && name.ends_with(".weight") && !name.ends_with("norm.weight");
-}
-
-Status write_all(GgufWriter& writer, const std::vector<TensorJob>& jobs, const std::filesystem::path& path,
-                 const ExportOptions& options) {
-    writer.set("general.file_type", file_type(options.type));
-    writer.set("general.quantization_version", uint32_t{2});
-    uint64_t total = 0;
-    int fallbacks = 0;
-    for (const TensorJob& job : jobs) {
-        total += stored_bytes(job);
-        if (is_matrix(job.name, job.view.shape) && job.type != stored_type(options.type, 0, false)) ++fallbacks;
-    }
-    if (fallbacks > 0) {
-        log::info("{} of {} tensors are not {}: rows that are no whole number of blocks, or the logits' matrix",
-                  fallbacks, jobs.size(), name(options.type));
-    }
-    Converter converter(options, total);
-    for (const TensorJob& job : jobs) {
-        writer.add({.name = job.name,
-                    .dtype = job.type,
-                    .shape = job.view.shape,
-                    .source = [&job, &converter](const TensorSink& sink) { return converter.convert(job, sink); }});
-    }
-    return writer.write(path);
-}
-
-Status export_from_gguf(const format::Checkpoint& checkpoint, const std::filesystem::path& path,
-                        const ExportOptions& options) {
+// All that is known before the first byte is written.
+struct Export {
+    std::optional<Model> model = {};  // of a Hugging Face directory, whose weights are views of it
+    ModelTraits traits;
     GgufWriter writer;
-    for (const format::GgufEntry& entry : checkpoint.gguf()->metadata()) {
-        if (!entry.key.starts_with("split.")) writer.set(entry.key, entry.value);
-    }
-    if (options.add_metadata) TRY(options.add_metadata(writer));
-    const bool tied = checkpoint.find("output.weight") == nullptr;
-    const std::string_view logits = tied ? "token_embd.weight" : "output.weight";
     std::vector<TensorJob> jobs;
-    for (const format::TensorRecord& tensor : checkpoint.tensors()) {
-        const bool matrix = is_matrix(tensor.name, tensor.shape) && tensor.dtype != DType::i32;
-        const DType type = matrix ? stored_type(options.type, tensor.cols(), tensor.name == logits) : tensor.dtype;
-        jobs.push_back({tensor.name, {tensor.dtype, tensor.shape, tensor.data}, type, {}});
-    }
-    return write_all(writer, jobs, path, options);
+};
+
+std::optional<int64_t> first_int(const format::GgufFile& gguf, const std::string& key) {
+    if (const auto one = gguf.get_int(key)) return one;
+    const auto list = gguf.get_ints(key);  // one for each layer
+    return list && !list->empty() ? std::optional(list->front()) : std::nullopt;
 }
 
-Status export_from_hf(const format::Checkpoint& checkpoint, const std::filesystem::path& path,
-                      const ExportOptions& options) {
+Result<Export> prepare_gguf(const format::Checkpoint& checkpoint) {
+    TRY(checkpoint.check_readable());
+    Export made;
+    const format::GgufFile& gguf = *checkpoint.gguf();
+    for (const format::GgufEntry& entry : gguf.metadata()) {
+        if (!entry.key.starts_with("split.")) made.writer.set(entry.key, entry.value);
+    }
+    const std::string architecture(gguf.get_string("general.architecture").value_or(""));
+    const auto heads = [&](const char* key) {
+        return static_cast<int>(first_int(gguf, fmt::format("{}.attention.{}", architecture, key)).value_or(0));
+    };
+    made.traits = {.architecture = architecture, .heads = heads("head_count"), .kv_heads = heads("head_count_kv")};
+    for (const format::TensorRecord& tensor : checkpoint.tensors())
+        made.jobs.push_back({.name = tensor.name, .view = {tensor.dtype, tensor.shape, tensor.data}});
+    return made;
+}
+
+Result<Export> prepare_hf(const format::Checkpoint& checkpoint) {
     Identified found = TRY(identify(checkpoint));
-    const Model model = TRY(load(checkpoint));
-    GgufWriter writer;
-    writer.set("general.architecture", found.family->architecture);
-    writer.set("general.type", "model");
-    writer.set("general.name", model.name);
-    TRY(found.family->write_settings(std::move(found.settings), writer));
-    if (options.add_metadata) TRY(options.add_metadata(writer));
+    Export made;
+    made.model = TRY(load(checkpoint));
+    const Model& model = *made.model;
+    made.writer.set("general.architecture", found.family->architecture);
+    made.writer.set("general.type", "model");
+    made.writer.set("general.name", model.name);
+    TRY(found.family->write_settings(std::move(found.settings), made.writer));
+    made.traits = {
+        .architecture = std::string(found.family->architecture), .heads = model.heads, .kv_heads = model.kv_heads};
 
     const bool permuted = found.family->gguf_rope == op::RopeLayout::interleaved;
     const RowOrder interleaved{.head_dim = model.head_dim, .rope_dim = model.rope_dim};
-    const bool tied = model.weights.find("output.weight") == nullptr;
-    const std::string_view logits = tied ? "token_embd.weight" : "output.weight";
-    std::vector<TensorJob> jobs;
     for (const graph::Value& value : model.program.values) {
         if (value.kind != graph::Value::Kind::weight) continue;
-        const WeightView& view = *model.weights.find(value.name);
         const bool turns =
             value.name.find(".attn_q.") != std::string::npos || value.name.find(".attn_k.") != std::string::npos;
-        const DType type = is_matrix(value.name, view.shape)
-                               ? stored_type(options.type, view.shape.back(), value.name == logits)
-                               : view.dtype;
-        jobs.push_back({value.name, view, type, permuted && turns ? interleaved : RowOrder{}});
+        made.jobs.push_back({.name = value.name,
+                             .view = *model.weights.find(value.name),
+                             .order = permuted && turns ? interleaved : RowOrder{}});
     }
-    return write_all(writer, jobs, path, options);
+    return made;
+}
+
+Status add_importance(TensorJob& job, const format::Imatrix& imatrix) {
+    const format::Imatrix::Entry* const entry = imatrix.find(job.name);
+    if (entry == nullptr || !is_quantized(job.type.stored) || job.is_copy()) return Ok{};
+    const int64_t matrices =
+        job.view.shape.size() < 3 ? 1 : job.view.elements() / (job.cols() * job.view.shape.rbegin()[1]);
+    const auto expected = static_cast<size_t>(job.cols() * matrices);
+    if (entry->sums.size() != expected) {
+        return fail("{}: has {} columns for tensor '{}', which has {}: it is of another model", imatrix.name,
+                    entry->sums.size(), job.name, expected);
+    }
+    job.importance = entry->means();
+    return Ok{};
+}
+
+Status choose(Export& made, const ExportOptions& options) {
+    made.traits.importance = options.imatrix != nullptr;
+    std::vector<TensorShape> shapes;
+    for (const TensorJob& job : made.jobs) shapes.push_back(job.shape());
+    const std::vector<ChosenType> types = choose_types(options.type, made.traits, shapes);
+    for (size_t i = 0; i < types.size(); ++i) {
+        TensorJob& job = made.jobs[i];
+        job.type = types[i];
+        if (!job.is_copy() && !format::has_encoder(job.type.stored))
+            return fail("tensor '{}': no encoder for {}: choose another type", job.name, name(job.type.stored));
+        if (options.imatrix != nullptr) TRY(add_importance(job, *options.imatrix));
+    }
+    const auto has_importance = [](const TensorJob& job) { return !job.importance.empty(); };
+    const auto wants_it = [](const TensorJob& job) { return is_quantized(job.type.stored) && !job.is_copy(); };
+    if (options.imatrix != nullptr && std::ranges::any_of(made.jobs, wants_it) &&
+        std::ranges::none_of(made.jobs, has_importance)) {
+        return fail("{}: has nothing on any matrix of the model: it is of another one", options.imatrix->name);
+    }
+    return Ok{};
+}
+
+ExportPlan plan_of(const std::vector<TensorJob>& jobs) {
+    ExportPlan plan;
+    for (const TensorJob& job : jobs) {
+        plan.tensors.push_back(
+            {.name = job.name,
+             .shape = job.view.shape,
+             .from = job.view.dtype,
+             .type = job.type,
+             .is_matrix = is_quantizable(job.shape()),
+             .has_importance = !job.importance.empty(),
+             .elements = static_cast<uint64_t>(job.view.elements()),
+             .size_bytes = static_cast<uint64_t>(job.rows()) * row_bytes(job.type.stored, job.cols())});
+    }
+    return plan;
+}
+
+void describe(GgufWriter& writer, const ExportOptions& options) {
+    writer.set("general.file_type", static_cast<uint32_t>(options.type.mix.file_type));
+    writer.set("general.quantization_version", uint32_t{2});
+    if (options.imatrix == nullptr) return;
+    writer.set("quantize.imatrix.file", options.imatrix->name);
+    writer.set("quantize.imatrix.entries_count", static_cast<uint32_t>(options.imatrix->entries.size()));
+    writer.set("quantize.imatrix.chunks_count", options.imatrix->chunks);
+    if (!options.imatrix->datasets.empty())
+        writer.set("quantize.imatrix.dataset", std::string_view(options.imatrix->datasets.front()));
 }
 
 }  // namespace
 
-DType stored_type(DType type, int64_t cols, bool makes_logits) {
-    if (makes_logits && (type == DType::q4_k || type == DType::q5_k)) type = DType::q6_k;
-    if (cols % info(type).block == 0) return type;
-    return cols % info(DType::q8_0).block == 0 ? DType::q8_0 : DType::f16;
+double ExportPlan::bits_per_weight() const {
+    uint64_t elements = 0;
+    uint64_t bytes = 0;
+    for (const PlannedTensor& tensor : tensors) {
+        elements += tensor.elements;
+        bytes += tensor.size_bytes;
+    }
+    return elements > 0 ? 8 * static_cast<double>(bytes) / static_cast<double>(elements) : 0;
 }
 
 Status export_gguf(const format::Checkpoint& checkpoint, const std::filesystem::path& path,
                    const ExportOptions& options) {
-    if (options.type == DType::i32) return fail("i32 is no type of weights");
-    return checkpoint.gguf() != nullptr ? export_from_gguf(checkpoint, path, options)
-                                        : export_from_hf(checkpoint, path, options);
+    if (options.type.mix.base == DType::i32) return fail("i32 is no type of weights");
+    Export made = TRY(checkpoint.gguf() != nullptr ? prepare_gguf(checkpoint) : prepare_hf(checkpoint));
+    TRY(choose(made, options));
+    if (options.planned && !options.planned(plan_of(made.jobs))) return Ok{};
+    if (options.add_metadata) TRY(options.add_metadata(made.writer));
+    describe(made.writer, options);
+    for (const TensorJob& job : made.jobs) {
+        GgufWriter::Tensor tensor{.name = job.name, .dtype = job.type.stored, .shape = job.view.shape};
+        if (job.is_copy()) {
+            tensor.data = job.view.data;
+        } else {
+            tensor.unit_bytes = row_bytes(job.type.stored, job.cols());
+            tensor.fill = [&job](uint64_t first, std::span<std::byte> out) -> Status {
+                convert(job, first, out);
+                return Ok{};
+            };
+        }
+        made.writer.add(std::move(tensor));
+    }
+    return made.writer.write(path, {.threads = options.threads, .progress = options.progress});
 }
 
 }  // namespace tandem::models

@@ -74,6 +74,7 @@ Result<Identified> identify(const format::Checkpoint& checkpoint) {
 
 Result<Model> load(const format::Checkpoint& checkpoint) {
     Identified found = TRY(identify(checkpoint));
+    TRY(checkpoint.check_readable());
     Model model = TRY(found.family->load(std::move(found.settings)));
     model.family = found.family->name;
     return model;

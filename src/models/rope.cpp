@@ -214,8 +214,9 @@ Status write_rope(const Settings& s, const RopeSettings& rope, format::GgufWrite
     writer.add({.name = "rope_freqs.weight",
                 .dtype = DType::f32,
                 .shape = {rope.dim / 2},
-                .source = [divisors](const format::TensorSink& sink) {
-                    return sink(std::as_bytes(std::span<const float>(divisors)));
+                .fill = [divisors](uint64_t first, std::span<std::byte> out) -> Status {
+                    std::ranges::copy(std::as_bytes(std::span(divisors)).subspan(first, out.size()), out.begin());
+                    return Ok{};
                 }});
     return Ok{};
 }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "format/gguf.h"
 #include "format/gguf_writer.h"
 #include "format/quant.h"
 
@@ -19,7 +18,6 @@ namespace tandem::models {
 namespace {
 
 using format::GgufWriter;
-using format::TensorSink;
 
 // SplitMix64: small, seedable and the same everywhere. `skip` numbers are left out at no cost.
 class Random {
@@ -67,26 +65,12 @@ struct Content {
             std::memcpy(out.data() + at, stock->data.data() + piece * stock->bytes, stock->bytes);
         }
     }
-
-    // About `bytes`, but whole pieces.
-    uint64_t portion(uint64_t bytes) const {
-        return stock ? std::max<uint64_t>(1, bytes / stock->bytes) * stock->bytes : bytes;
-    }
-};
-
-constexpr uint64_t kPortionBytes = uint64_t{4} << 20;
-
-// Bytes of a tensor that a thread makes in one go.
-struct Portion {
-    const Content* content;
-    uint64_t first;
-    std::span<std::byte> out;
 };
 
 Pieces make_pieces(DType type, int cols, uint64_t seed) {
     const int block = info(type).block;
     const int length = block > 1 || cols % 32 != 0 ? block : 32;
-    const int count = 4096;
+    const int count = 131072 / length;  // so that a type with a slow search does not take long
     const float amplitude = std::sqrt(3.0F / static_cast<float>(cols));  // a row of random signs then adds up to 1
     Random random(seed);
     std::vector<float> values(static_cast<size_t>(length) * count);
@@ -108,57 +92,47 @@ class Maker {
 
     Result<uint64_t> size_bytes() {
         describe();
-        return TRY(writer_.frame()).size_bytes;
+        return writer_.size_bytes();
     }
 
     Result<MemoryFile> make_empty() {
         describe();
-        const GgufWriter::Frame frame = TRY(writer_.frame());
-        MemoryFile file{.data = std::make_unique_for_overwrite<std::byte[]>(frame.size_bytes),
-                        .size_bytes = frame.size_bytes};
-        std::memcpy(file.data.get(), frame.head.data(), frame.head.size());
+        MemoryFile file = TRY(allocate());
+        TRY(writer_.write_head({file.data.get(), file.size_bytes}));
         return file;
     }
 
     Result<MemoryFile> make(ThreadPool& threads, const MakeProgress& progress) {
-        MemoryFile file = TRY(make_empty());
-        const format::GgufFile layout = TRY(format::GgufFile::parse(file.bytes(), "random"));
-        std::vector<Portion> portions;
-        for (const format::TensorRecord& tensor : layout.tensors()) {
-            const Content& content = contents_.at(tensor.name);
-            const uint64_t size = tensor.data.size();
-            const uint64_t step = content.portion(kPortionBytes);
-            std::byte* const begin = file.data.get() + (tensor.data.data() - file.data.get());
-            for (uint64_t first = 0; first < size; first += step) {
-                portions.push_back({&content, first, {begin + first, std::min(step, size - first)}});
-            }
-        }
-        fill(portions, threads, [&](size_t done) {
-            if (progress) progress(file.size_bytes * done / portions.size(), file.size_bytes);
-        });
+        describe();
+        MemoryFile file = TRY(allocate());
+        TRY(writer_.write({file.data.get(), file.size_bytes},
+                          {.threads = &threads, .progress = [&](uint64_t done, uint64_t total) -> Status {
+                               if (progress) progress(done, total);
+                               return Ok{};
+                           }}));
         return file;
     }
 
   private:
-    static void fill(std::span<const Portion> portions, ThreadPool& threads,
-                     const std::function<void(size_t)>& progress) {
-        constexpr size_t kBetweenReports = 256;
-        for (size_t begin = 0; begin < portions.size(); begin += kBetweenReports) {
-            const auto part = portions.subspan(begin, std::min(kBetweenReports, portions.size() - begin));
-            threads.for_each_range(std::ssize(part), 1, [&](int64_t first, int64_t last, int /*thread*/) {
-                for (int64_t i = first; i < last; ++i) {
-                    const Portion& portion = part[static_cast<size_t>(i)];
-                    portion.content->fill(portion.first, portion.out);
-                }
-            });
-            progress(begin + part.size());
-        }
+    // A tensor that is to be made.
+    struct Wanted {
+        std::string name;
+        std::vector<int64_t> shape;
+        float middle = 0.0F;  // of a vector's numbers
+        DType type = DType::f32;
+    };
+
+    Result<MemoryFile> allocate() const {
+        const uint64_t size = TRY(writer_.size_bytes());
+        return MemoryFile{.data = std::make_unique_for_overwrite<std::byte[]>(size), .size_bytes = size};
     }
 
     void describe() {
         set_metadata();
         set_tokenizer();
-        add_tensors();
+        list_tensors();
+        if (spec_.mix) choose_by_mix();
+        for (const Wanted& tensor : wanted_) make_tensor(tensor);
     }
 
     void set(std::string_view key, auto value) { writer_.set(fmt::format("{}.{}", spec_.family, key), value); }
@@ -208,7 +182,7 @@ class Maker {
         writer_.set("tokenizer.ggml.unknown_token_id", uint32_t{3});
     }
 
-    void add_tensors() {
+    void list_tensors() {
         const bool gemma = spec_.family == "gemma3";
         const bool qk_norm = gemma || spec_.family == "qwen3";
         const int q_dim = spec_.heads * spec_.head_dim;
@@ -242,51 +216,56 @@ class Maker {
         }
     }
 
-    // Numbers near `middle`.
-    void vector(const std::string& name, int count, float middle) {
+    void vector(std::string name, int count, float middle) {
+        wanted_.push_back({.name = std::move(name), .shape = {count}, .middle = middle});
+    }
+    void matrix(std::string name, int rows, int cols) { matrix(std::move(name), rows, cols, spec_.type); }
+    void matrix(std::string name, int rows, int cols, DType type) {
+        wanted_.push_back({.name = std::move(name), .shape = {rows, cols}, .type = type});
+    }
+
+    void choose_by_mix() {
+        std::vector<TensorShape> shapes;
+        for (const Wanted& tensor : wanted_) shapes.push_back({tensor.name, tensor.shape, tensor.type});
+        const ModelTraits traits{.architecture = spec_.family, .heads = spec_.heads, .kv_heads = spec_.kv_heads};
+        const std::vector<ChosenType> types = choose_types(*spec_.mix, traits, shapes);
+        for (size_t i = 0; i < types.size(); ++i) wanted_[i].type = types[i].stored;
+        writer_.set("general.file_type", static_cast<uint32_t>(spec_.mix->file_type));
+    }
+
+    // A vector gets numbers near its middle.
+    void make_tensor(const Wanted& tensor) {
         Content content;
-        content.values.resize(static_cast<size_t>(count));
-        for (float& value : content.values) value = middle + 0.1F * random_.symmetric();
-        add(name, DType::f32, {count}, std::move(content));
-    }
-
-    void matrix(const std::string& name, int rows, int cols) { matrix(name, rows, cols, spec_.type); }
-
-    void matrix(const std::string& name, int rows, int cols, DType type) {
-        std::shared_ptr<const Pieces>& pieces = pieces_[{type, cols}];
-        if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(type, cols, random_.next()));
-        add(name, type, {rows, cols}, {.stock = pieces, .seed = random_.next()});
-    }
-
-    void add(const std::string& name, DType type, std::vector<int64_t> shape, Content made) {
-        const Content& content = contents_.emplace(name, std::move(made)).first->second;
-        const uint64_t rows = shape.size() == 1 ? 1 : static_cast<uint64_t>(shape[0]);
-        const uint64_t total = rows * row_bytes(type, shape.back());
-        writer_.add({.name = name,
-                     .dtype = type,
-                     .shape = std::move(shape),
-                     .source = [&content, total](const TensorSink& sink) { return draw(content, total, sink); }});
-    }
-
-    static Status draw(const Content& content, uint64_t total, const TensorSink& sink) {
-        const uint64_t step = content.portion(kPortionBytes);
-        std::vector<std::byte> out;
-        for (uint64_t first = 0; first < total; first += step) {
-            out.resize(std::min(step, total - first));
-            content.fill(first, out);
-            TRY(sink(out));
+        if (tensor.shape.size() == 1) {
+            content.values.resize(static_cast<size_t>(tensor.shape[0]));
+            for (float& value : content.values) value = tensor.middle + 0.1F * random_.symmetric();
+        } else {
+            const int cols = static_cast<int>(tensor.shape.back());
+            std::shared_ptr<const Pieces>& pieces = pieces_[{tensor.type, cols}];
+            if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(tensor.type, cols, random_.next()));
+            content = {.stock = pieces, .seed = random_.next()};
         }
-        return Ok{};
+        const Content& kept = contents_.emplace(tensor.name, std::move(content)).first->second;
+        writer_.add({.name = tensor.name,
+                     .dtype = tensor.type,
+                     .shape = tensor.shape,
+                     .fill = [&kept](uint64_t first, std::span<std::byte> out) -> Status {
+                         kept.fill(first, out);
+                         return Ok{};
+                     },
+                     .unit_bytes = kept.stock ? kept.stock->bytes : 1});
     }
 
     const SyntheticSpec& spec_;
     Random random_;
     GgufWriter writer_;
+    std::vector<Wanted> wanted_;
     std::map<std::pair<DType, int>, std::shared_ptr<const Pieces>> pieces_;  // by type and columns
     std::map<std::string, Content> contents_;                                // by name of the tensor
 };
 
 Status check(const SyntheticSpec& spec) {
+    if (spec.mix) return Ok{};  // it looks after that itself
     const auto whole_blocks = [](int cols, DType type) -> Status {
         const int block = info(type).block;
         if (cols >= 1 && cols % block == 0) return Ok{};

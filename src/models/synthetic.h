@@ -15,6 +15,7 @@
 #include "base/dtype.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "models/mix.h"
 
 namespace tandem::models {
 
@@ -32,6 +33,7 @@ struct SyntheticSpec {
     float rope_factor = 0.0F;             // of linear rope scaling; 0: none
     DType type = DType::f32;              // of the matrices
     std::optional<DType> embedding = {};  // the token embedding's own type
+    std::optional<Mix> mix = {};          // chooses the types instead of these two, as it does for `quantize`
     uint64_t seed = 0;                    // same seed, same file
 };
 

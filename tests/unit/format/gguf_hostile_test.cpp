@@ -36,11 +36,17 @@ Bytes tensor(const std::vector<uint64_t>& dims, uint32_t type, uint64_t offset, 
 
 TEST(GgufHostile, FilesThatAreNoGguf) {
     EXPECT_GGUF_ERROR(Bytes(), "bad.gguf: not a GGUF file: it is empty");
-    EXPECT_GGUF_ERROR(Bytes().text("GG"), "not a GGUF file");
-    EXPECT_GGUF_ERROR(Bytes().text("hello, this is a text file"), "not a GGUF file");
+    EXPECT_GGUF_ERROR(Bytes().text("GG"), "not a GGUF file: the download is incomplete");
+    EXPECT_GGUF_ERROR(Bytes().text("hello, this is a text file"), "not a GGUF file: it is a text");
+    EXPECT_GGUF_ERROR(Bytes().text("{\"error\": \"Entry not found\"}"), "an error message in place of the file");
+    EXPECT_GGUF_ERROR(Bytes().pad(1, 100), "not a GGUF file: it begins with nothing but zeros");
+    EXPECT_GGUF_ERROR(Bytes().put(uint64_t{20}).text("{\"t\":{\"dtype\":\"F32\"}"), "it is a safetensors file");
+    EXPECT_GGUF_ERROR(Bytes().text("\x1f\x8b\x08"), "compressed with gzip");
     EXPECT_GGUF_ERROR(Bytes().text("version https://git-lfs.github.com/spec/v1"), "Git LFS pointer");
     EXPECT_GGUF_ERROR(Bytes().text("<!DOCTYPE html><html>"), "web page");
-    EXPECT_GGUF_ERROR(Bytes().text("GGUF"), "version needs 4 bytes at offset 4 but only 0 are left");
+    EXPECT_GGUF_ERROR(Bytes().text("\n\n <HTML><body>404</body>"), "web page");
+    EXPECT_GGUF_ERROR(Bytes().text("GGUF"),
+                      "version needs 4 bytes at offset 4 but only 0 are left: the download is incomplete");
 }
 
 TEST(GgufHostile, OtherVersions) {
@@ -50,9 +56,25 @@ TEST(GgufHostile, OtherVersions) {
 }
 
 TEST(GgufHostile, CountsBeyondTheFile) {
-    EXPECT_GGUF_ERROR(Bytes().header(UINT64_MAX, 0), "tensor count 18446744073709551615 at offset 8");
-    EXPECT_GGUF_ERROR(Bytes().header(0, UINT64_MAX), "metadata count 18446744073709551615 at offset 16");
-    EXPECT_GGUF_ERROR(Bytes().header(0, 10), "metadata count 10");
+    EXPECT_GGUF_ERROR(Bytes().header(UINT64_MAX, 0), "18446744073709551615 tensors are more than any model has");
+    EXPECT_GGUF_ERROR(Bytes().header(0, UINT64_MAX), "18446744073709551615 metadata entries");
+    EXPECT_GGUF_ERROR(Bytes().header(0, 10), "do not fit into the 24 B of the file: the download is incomplete");
+    EXPECT_GGUF_ERROR(Bytes().header(7, 0), "do not fit into the 24 B of the file: the download is incomplete");
+}
+
+// Wherever a download stops, that is what the message says.
+TEST(GgufHostile, EveryBeginningOfAFileIsIncomplete) {
+    Bytes whole;
+    whole.header(1, 2).string("general.architecture").put(uint32_t{8}).string("llama");
+    whole.string("list").put(uint32_t{9}).put(uint32_t{8}).put(uint64_t{2}).string("one").string("two");
+    whole.tensor("blk.3.ffn_up.weight", {16}, 0, 0).pad(32, 64);
+    ASSERT_EQ(gguf_error_of(whole), "parsed");
+    const std::span<const std::byte> bytes = whole.data;
+    for (size_t size = 1; size < bytes.size(); ++size) {
+        const auto cut = GgufFile::parse(bytes.first(size), "cut.gguf");
+        ASSERT_FALSE(cut) << size;
+        EXPECT_PRED2(contains, cut.error().message, "the download is incomplete") << size;
+    }
 }
 
 TEST(GgufHostile, KeysAndValues) {
@@ -101,12 +123,24 @@ TEST(GgufHostile, TensorShapes) {
     EXPECT_GGUF_ERROR(tensor({uint64_t{1} << 40}, 0, 0, 64), "the download is incomplete");
 }
 
-TEST(GgufHostile, TensorTypesWeDoNotRead) {
-    EXPECT_GGUF_ERROR(tensor({256}, 10, 0, 84), "tensor 'blk.3.ffn_up.weight' has type 10 (Q2_K)");
-    EXPECT_GGUF_ERROR(tensor({256}, 23, 0, 136),
-                      "type 23 (IQ4_XS), which Tandem does not read: get the model in one of F32,");
-    EXPECT_GGUF_ERROR(tensor({256}, 4, 0, 136), "type 4 (unknown)");
-    EXPECT_GGUF_ERROR(tensor({256}, 0xffffffff, 0, 136), "type 4294967295 (unknown)");
+TEST(GgufHostile, TensorsOfForeignTypes) {
+    EXPECT_EQ(gguf_error_of(tensor({256}, 41, 0, 84)), "parsed");
+    EXPECT_EQ(gguf_error_of(tensor({256}, 0xffffffff, 0, 1)), "parsed");
+    EXPECT_GGUF_ERROR(tensor({256}, 41, 0, 0), "the download is incomplete");
+    EXPECT_GGUF_ERROR(tensor({256}, 41, 96, 64), "the download is incomplete");
+    EXPECT_GGUF_ERROR(tensor({256}, 41, UINT64_MAX - 31, 64), "absurd offset");
+    EXPECT_GGUF_ERROR(tensor({uint64_t{1} << 40, uint64_t{1} << 40}, 41, 0, 64), "more elements than 63 bits");
+    for (const uint32_t other : {0U, 41U}) {  // where one begins, another may not
+        Bytes same;
+        same.header(2, 0).tensor("a", {8}, 41, 0).tensor("b", {8}, other, 0).pad(32, 64);
+        EXPECT_GGUF_ERROR(same, "overlap");
+    }
+    Bytes inside;
+    inside.header(2, 0).tensor("a", {16}, 0, 0).tensor("b", {8}, 41, 32).pad(32, 96);
+    EXPECT_GGUF_ERROR(inside, "tensors 'a' and 'b' overlap");
+    Bytes twice;
+    twice.header(2, 0).tensor("a", {8}, 0, 0).tensor("a", {8}, 41, 32).pad(32, 64);
+    EXPECT_GGUF_ERROR(twice, "tensor 'a' occurs twice");
 }
 
 TEST(GgufHostile, TensorOffsets) {

@@ -122,6 +122,27 @@ TEST(Gguf, TurnsTheOrderOfDimensionsAround) {
     EXPECT_EQ(file->find_tensor("c"), nullptr);
 }
 
+TEST(Gguf, KeepsWhatTheHeaderSaysOfForeignTensors) {
+    Bytes bytes;  // a type that has a name, one of this engine, and one that nobody knows
+    bytes.header(3, 0).tensor("a", {256, 2}, 41, 0).tensor("b", {8}, 0, 192).tensor("c", {5}, 77, 224).pad(32, 240);
+    const auto file = GgufFile::parse(bytes.data, "test");
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_EQ(file->tensors().size(), 1U);
+    EXPECT_EQ(file->find_tensor("b"), &file->tensors()[0]);
+    EXPECT_EQ(file->find_tensor("a"), nullptr);
+    ASSERT_EQ(file->foreign_tensors().size(), 2U);
+    const ForeignTensor& a = file->foreign_tensors()[0];
+    EXPECT_EQ(a.name, "a");
+    EXPECT_EQ(a.type, "q1_0");
+    EXPECT_EQ(a.shape, (std::vector<int64_t>{2, 256}));
+    EXPECT_EQ(a.elements(), 512);
+    EXPECT_EQ(a.data.size(), 192U);  // up to the next
+    const ForeignTensor& c = file->foreign_tensors()[1];
+    EXPECT_EQ(c.type, "type 77");
+    EXPECT_EQ(c.data.size(), 16U);  // up to the end
+    EXPECT_EQ(c.data.data() + c.data.size(), bytes.data.data() + bytes.data.size());
+}
+
 TEST(Gguf, HonoursTheAlignment) {
     Bytes bytes;
     bytes.header(1, 1).string("general.alignment").put(uint32_t{4}).put(uint32_t{256});

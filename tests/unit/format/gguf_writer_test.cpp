@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "format/gguf.h"
 #include "unit/format/bytes.h"
@@ -79,24 +83,69 @@ TEST(GgufWriter, CopiesTheMetadataOfAnotherFile) {
     EXPECT_EQ(*writer.to_bytes(), original.pad(32).data);
 }
 
-TEST(GgufWriter, StreamsATensorPieceByPiece) {
-    const TempFolder folder;
+// Numbers 0, 1, 2, ... in rows that a piece holds no whole number of.
+GgufWriter counting_writer(int64_t rows, int64_t cols) {
     GgufWriter writer;
-    writer.add(
-        {.name = "counted", .dtype = DType::i32, .shape = {100, 10}, .source = [](const TensorSink& sink) -> Status {
-             std::vector<int32_t> row(10);
-             for (int32_t i = 0; i < 100; ++i) {
-                 std::iota(row.begin(), row.end(), i * 10);
-                 TRY(sink(std::as_bytes(std::span(row))));
-             }
-             return Ok{};
-         }});
-    ASSERT_TRUE(writer.write(folder.path / "out.gguf"));
+    const auto unit = static_cast<uint64_t>(cols) * sizeof(int32_t);
+    writer.add({.name = "counted",
+                .dtype = DType::i32,
+                .shape = {rows, cols},
+                .fill = [unit](uint64_t first, std::span<std::byte> out) -> Status {
+                    if (first % unit != 0 || out.size() % unit != 0) return fail("no whole rows");
+                    std::vector<int32_t> numbers(out.size() / sizeof(int32_t));
+                    std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first / sizeof(int32_t)));
+                    std::memcpy(out.data(), numbers.data(), out.size());
+                    return Ok{};
+                },
+                .unit_bytes = unit});
+    return writer;
+}
+
+TEST(GgufWriter, MakesATensorPieceByPieceFromAllThreads) {
+    const TempFolder folder;
+    constexpr int64_t kRows = 1000;
+    constexpr int64_t kCols = 1003;
+    const GgufWriter writer = counting_writer(kRows, kCols);
+    ThreadPool threads(3);
+    uint64_t last = 0;
+    const auto progress = [&](uint64_t done, uint64_t total) -> Status {
+        EXPECT_GT(done, last);
+        EXPECT_EQ(total, kRows * kCols * sizeof(int32_t));
+        last = done;
+        return Ok{};
+    };
+    const Status written = writer.write(folder.path / "out.gguf", {.threads = &threads, .progress = progress});
+    ASSERT_TRUE(written) << written.error().message;
+    EXPECT_EQ(last, kRows * kCols * sizeof(int32_t));
     const auto file = GgufFile::open(folder.path / "out.gguf");
     ASSERT_TRUE(file) << file.error().message;
-    int32_t last = 0;
-    std::memcpy(&last, file->tensors()[0].data.data() + 999 * 4, 4);
-    EXPECT_EQ(last, 999);
+    for (int32_t i = 0; i < kRows * kCols; ++i) {
+        int32_t number = 0;
+        std::memcpy(&number, file->tensors()[0].data.data() + size_t{4} * static_cast<size_t>(i), 4);
+        ASSERT_EQ(number, i);
+    }
+    const auto bytes = writer.to_bytes();
+    ASSERT_TRUE(bytes);
+    EXPECT_EQ(bytes->size(), std::filesystem::file_size(folder.path / "out.gguf"));
+}
+
+// What goes into a pipe cannot be put anywhere later: it is the same bytes, in their order.
+TEST(GgufWriter, WritesToAPipeInOrder) {
+    const TempFolder folder;
+    const auto pipe = folder.path / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const GgufWriter writer = counting_writer(700, 999);
+    ThreadPool threads(3);
+    std::string read;
+    std::thread reader([&] {
+        std::ifstream in(pipe, std::ios::binary);
+        read.assign(std::istreambuf_iterator<char>(in), {});
+    });
+    const Status written = writer.write(pipe, {.threads = &threads});
+    reader.join();
+    ASSERT_TRUE(written) << written.error().message;
+    const auto expected = writer.to_bytes().value();
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(read)), expected));
 }
 
 std::string error_of(const GgufWriter& writer) {
@@ -120,7 +169,7 @@ TEST(GgufWriter, RefusesWhatCouldNotBeRead) {
     EXPECT_NE(error_with("t", DType::f32, {4, -4}).find("its shape (4, -4)"), std::string::npos);
     EXPECT_NE(error_with("t", DType::q4_0, {16}).find("not a multiple of the block"), std::string::npos);
     EXPECT_NE(error_with("t", DType::f32, {17}).find("64 bytes were given, 68 expected"), std::string::npos);
-    EXPECT_NE(error_with("t", DType::f32, {15}).find("more than its 60 bytes"), std::string::npos);
+    EXPECT_NE(error_with("t", DType::f32, {15}).find("64 bytes were given, 60 expected"), std::string::npos);
     GgufWriter writer;
     writer.set("general.alignment", uint32_t{48});
     EXPECT_NE(error_of(writer).find("general.alignment is 48"), std::string::npos);
@@ -133,7 +182,7 @@ TEST(GgufWriter, LeavesTheOldFileWhenTheSourceFails) {
     const TempFolder folder;
     const auto path = folder.write("out.gguf", "old");
     GgufWriter writer;
-    writer.add({.name = "t", .dtype = DType::f32, .shape = {4}, .source = [](const TensorSink&) {
+    writer.add({.name = "t", .dtype = DType::f32, .shape = {4}, .fill = [](uint64_t, std::span<std::byte>) {
                     return Status(fail("the source is gone"));
                 }});
     const Status written = writer.write(path);
@@ -143,7 +192,7 @@ TEST(GgufWriter, LeavesTheOldFileWhenTheSourceFails) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path), {}), 1);
 }
 
-// A limit on the size of files stands in for a full disk: the write itself fails.
+// A limit on the size of files stands in for a full disk: there is no room for the file.
 TEST(GgufWriter, ReportsAFullDisk) {
     const TempFolder folder;
     GgufWriter writer;
@@ -158,7 +207,8 @@ TEST(GgufWriter, ReportsAFullDisk) {
     ::setrlimit(RLIMIT_FSIZE, &before);
     std::signal(SIGXFSZ, old_handler);
     ASSERT_FALSE(written);
-    EXPECT_NE(written.error().message.find("out.gguf: cannot write beyond 65536 bytes"), std::string::npos);
+    EXPECT_NE(written.error().message.find("out.gguf: cannot write 1.00 MiB: File too large"), std::string::npos)
+        << written.error().message;
     EXPECT_TRUE(std::filesystem::is_empty(folder.path));
 }
 

@@ -13,8 +13,13 @@
 namespace tandem::format {
 namespace {
 
-constexpr DType kBlockTypes[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
-                                 DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+std::vector<DType> block_types() {
+    std::vector<DType> types;
+    for (DType dtype : kAllDTypes) {
+        if (is_quantized(dtype)) types.push_back(dtype);
+    }
+    return types;
+}
 
 template <typename Block>
 std::vector<float> decoded(DType dtype, const Block& block) {
@@ -60,14 +65,12 @@ const uint16_t kHalf = f32_to_f16(0.5F);
 const uint16_t kTwo = f32_to_f16(2.0F);
 
 TEST(Quant, BlocksHaveTheSizesOfTheTypes) {
-    EXPECT_EQ(sizeof(BlockQ8_0), row_bytes(DType::q8_0, BlockQ8_0::kElements));
-    EXPECT_EQ(sizeof(BlockQ4_0), row_bytes(DType::q4_0, BlockQ4_0::kElements));
-    EXPECT_EQ(sizeof(BlockQ4_1), row_bytes(DType::q4_1, BlockQ4_1::kElements));
-    EXPECT_EQ(sizeof(BlockQ5_0), row_bytes(DType::q5_0, BlockQ5_0::kElements));
-    EXPECT_EQ(sizeof(BlockQ5_1), row_bytes(DType::q5_1, BlockQ5_1::kElements));
-    EXPECT_EQ(sizeof(BlockQ4_K), row_bytes(DType::q4_k, BlockQ4_K::kElements));
-    EXPECT_EQ(sizeof(BlockQ5_K), row_bytes(DType::q5_k, BlockQ5_K::kElements));
-    EXPECT_EQ(sizeof(BlockQ6_K), row_bytes(DType::q6_k, BlockQ6_K::kElements));
+    for (DType dtype : block_types()) {
+        with_block(dtype, [&]<typename Block>(std::type_identity<Block>) {
+            EXPECT_EQ(info(dtype).block, Block::kElements) << name(dtype);
+            EXPECT_EQ(info(dtype).block_bytes, static_cast<int>(sizeof(Block))) << name(dtype);
+        });
+    }
 }
 
 TEST(QuantDecode, Q8_0) {
@@ -205,7 +208,7 @@ TEST(QuantDecode, PlainTypesNeedNoAlignment) {
 TEST(Quant, ARowMayBeEmpty) {
     for (DType dtype : kAllDTypes) {
         decode_row(dtype, nullptr, nullptr, 0);
-        if (dtype != DType::i32) encode_row(dtype, nullptr, nullptr, 0);
+        if (has_encoder(dtype)) encode_row(dtype, nullptr, nullptr, 0);
         EXPECT_EQ(row_bytes(dtype, 0), 0U);
     }
 }
@@ -222,6 +225,21 @@ TEST(QuantEncode, GaussianErrorStaysWithinTheTypesBound) {
     EXPECT_LT(gaussian_error(DType::q4_0), 0.0840);
     EXPECT_LT(gaussian_error(DType::q4_1), 0.0725);
     EXPECT_LT(gaussian_error(DType::q4_k), 0.0740);
+    EXPECT_LT(gaussian_error(DType::iq4_nl), 0.0760);
+    EXPECT_LT(gaussian_error(DType::iq4_xs), 0.0765);
+    EXPECT_LT(gaussian_error(DType::nvfp4), 0.0885);
+    EXPECT_LT(gaussian_error(DType::mxfp4), 0.1145);
+    EXPECT_LT(gaussian_error(DType::iq3_s), 0.1360);
+    EXPECT_LT(gaussian_error(DType::q3_k), 0.1495);
+    EXPECT_LT(gaussian_error(DType::iq3_xxs), 0.1865);
+    EXPECT_LT(gaussian_error(DType::iq2_s), 0.2490);
+    EXPECT_LT(gaussian_error(DType::q2_k), 0.2755);
+    EXPECT_LT(gaussian_error(DType::iq2_xs), 0.2980);
+    EXPECT_LT(gaussian_error(DType::iq2_xxs), 0.3460);
+    EXPECT_LT(gaussian_error(DType::iq1_m), 0.4345);
+    EXPECT_LT(gaussian_error(DType::tq1_0), 0.4590);
+    EXPECT_LT(gaussian_error(DType::iq1_s), 0.4695);
+    EXPECT_EQ(gaussian_error(DType::tq2_0), gaussian_error(DType::tq1_0));
 }
 
 TEST(QuantEncode, MoreBitsMeanLessError) {
@@ -236,7 +254,8 @@ TEST(QuantEncode, MoreBitsMeanLessError) {
 }
 
 TEST(QuantEncode, DependsOnTheScaleOnlyByRounding) {
-    for (DType dtype : kBlockTypes) {
+    for (DType dtype : block_types()) {
+        if (dtype == DType::nvfp4) continue;  // its scales do not go below 2^-9: the rest is for a factor of the tensor
         const double expected = gaussian_error(dtype);
         for (float deviation : {1e-3F, 0.02F, 100.0F}) {
             const std::vector<float> x = gaussian(1 << 14, 0.0F, deviation);
@@ -267,18 +286,30 @@ TEST(QuantEncode, IsExactOnItsOwnGrid) {
 // What was decoded once encodes to values just as good: quantizing twice adds next to nothing.
 TEST(QuantEncode, IsStableOnDecodedValues) {
     const std::vector<float> x = gaussian(1 << 13);
-    for (DType dtype : kBlockTypes) {
+    for (DType dtype : block_types()) {
         const std::vector<float> once = round_trip(dtype, x);
         const double first = relative_error(x, once);
         EXPECT_LT(relative_error(once, round_trip(dtype, once)), 0.6 * first) << name(dtype);
     }
 }
 
+// What may be missing of a constant that comes back. The scales of the 4-bit floats are coarse.
+double constant_error(DType dtype) {
+    switch (dtype) {
+        case DType::mxfp4:
+            return 0.2;  // a power of two: 1.25 lies between 1 and 1.5
+        case DType::nvfp4:
+            return 0.07;  // a mantissa of 3 bits
+        default:
+            return 0.003;
+    }
+}
+
 TEST(QuantEncode, ConstantBlocks) {
-    for (DType dtype : kBlockTypes) {
+    for (DType dtype : block_types()) {
         for (float value : {0.0F, 1.0F, -1.0F, 0.037F, -1234.5F}) {
             for (float y : round_trip(dtype, std::vector<float>(256, value)))
-                EXPECT_NEAR(y, value, 0.003F * std::abs(value)) << name(dtype) << " " << value;
+                EXPECT_NEAR(y, value, constant_error(dtype) * std::abs(value)) << name(dtype) << " " << value;
         }
     }
 }
@@ -301,7 +332,7 @@ TEST(QuantEncode, AnyInputGivesAFiniteBlock) {
                                                       {-6e-8F, 65504.0F},
                                                       {1e-7F, -1e-7F, 3e-8F},
                                                       {kInf, 1e-30F, kNan, -2.0F}};
-    for (DType dtype : kBlockTypes) {
+    for (DType dtype : block_types()) {
         for (const auto& pattern : patterns) {
             std::vector<float> x(256);
             for (size_t i = 0; i < x.size(); ++i) x[i] = pattern[i % pattern.size()];
@@ -310,6 +341,38 @@ TEST(QuantEncode, AnyInputGivesAFiniteBlock) {
     }
     EXPECT_NEAR(round_trip(DType::q8_0, std::vector<float>(32, kInf))[0], 65504.0F, 40.0F);
     EXPECT_EQ(round_trip(DType::q4_0, std::vector<float>(32, kNan))[0], 0.0F);
+}
+
+// What a column counts decides what is left of its error; where no column counts, or all do alike, nothing changes.
+TEST(QuantEncode, ErrorsMoveToColumnsOfLessImportance) {
+    const std::vector<float> x = gaussian(1 << 12);
+    const auto cols = static_cast<int64_t>(x.size());
+    std::vector<float> importance(x.size());
+    for (size_t i = 0; i < x.size(); ++i) importance[i] = i % 7 == 0 ? 20.0F : 1.0F;
+    const auto encoded = [&](DType dtype, const float* weights) {
+        std::vector<std::byte> row(row_bytes(dtype, cols));
+        encode_row(dtype, x.data(), row.data(), cols, weights);
+        return row;
+    };
+    const auto important_error = [&](DType dtype, const std::vector<std::byte>& row) {
+        std::vector<float> y(x.size());
+        decode_row(dtype, row.data(), y.data(), cols);
+        double sum = 0;
+        for (size_t i = 0; i < x.size(); i += 7) sum += (double{x[i]} - y[i]) * (double{x[i]} - y[i]);
+        return sum;
+    };
+    for (DType dtype : block_types()) {
+        const auto plain = encoded(dtype, nullptr);
+        EXPECT_EQ(encoded(dtype, std::vector<float>(x.size(), 3.0F).data()), plain) << name(dtype);
+        EXPECT_EQ(encoded(dtype, std::vector<float>(x.size(), 0.0F).data()), plain) << name(dtype);
+        const double without = important_error(dtype, plain);
+        const double with = important_error(dtype, encoded(dtype, importance.data()));
+        if (dtype == DType::q8_0) {
+            EXPECT_EQ(with, without);
+        } else {
+            EXPECT_LT(with, without) << name(dtype);
+        }
+    }
 }
 
 TEST(QuantEncode, OneOutlierDoesNotSpoilTheOtherSubBlocks) {

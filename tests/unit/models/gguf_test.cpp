@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "format/gguf_writer.h"
@@ -160,6 +161,26 @@ TEST(GgufConfig, MayHaveAnythingUnderAnyKey) {
             try_value(std::vector<std::string>{"a", "b"});
         }
     }
+}
+
+// NVFP4 files have a number beside a matrix which all of it is multiplied with.
+TEST(GgufConfig, MayHaveAFactorBesideAMatrix) {
+    const GgufModel model("llama");
+    const auto with_factor = [&](const std::string& name, const std::vector<float>& values) {
+        return model.load_with([&](GgufWriter& writer) {
+            writer.add(name, DType::f32, {static_cast<int64_t>(values.size())}, std::as_bytes(std::span(values)));
+        });
+    };
+    const std::string plain = model.load_with([](GgufWriter&) {});
+    EXPECT_EQ(count(plain, "factor="), 0);
+    const std::string scaled = with_factor("blk.1.ffn_up.scale", {0.25F});
+    EXPECT_EQ(count(scaled, "factor=0.25"), 1) << scaled;
+    EXPECT_EQ(with_factor("blk.1.ffn_up.scale", {1.0F}), plain);
+    EXPECT_EQ(with_factor("blk.1.ffn_up.input_scale", {0.25F}), plain);
+    EXPECT_THAT(with_factor("token_embd.scale", {0.25F}), HasSubstr("0.25"));
+    EXPECT_THAT(with_factor("blk.1.ffn_up.scale", {1.0F, 2.0F}),
+                HasSubstr("'blk.1.ffn_up.scale' of shape [2] is no factor for 'blk.1.ffn_up.weight'"));
+    EXPECT_THAT(with_factor("blk.1.ffn_up.scale", {NAN}), HasSubstr("expected one finite number other than 0"));
 }
 
 TEST(GgufConfig, OfAnUnknownFamilyOrWithoutOneIsRefused) {

@@ -20,7 +20,7 @@ TEST(RandomGguf, IsTheSameInMemoryAsInAFile) {
     ThreadPool threads(3);
     uint64_t reported = 0;
     const MemoryFile made = make_random_gguf(spec, threads, [&](uint64_t done, uint64_t) { reported = done; }).value();
-    EXPECT_EQ(reported, made.size_bytes);
+    EXPECT_EQ(reported, Checkpoint::from_gguf(made.bytes(), "memory").value().tensor_bytes());
     EXPECT_EQ(made.size_bytes, random_gguf_bytes(spec).value());
     const Checkpoint memory = Checkpoint::from_gguf(made.bytes(), "memory").value();
     ASSERT_EQ(memory.tensors().size(), file.tensors().size());
@@ -54,6 +54,19 @@ TEST(RandomGguf, RefusesRowsThatAreNoWholeBlocks) {
     ThreadPool threads(1);
     EXPECT_FALSE(make_random_gguf({.type = DType::q4_k}, threads));
     EXPECT_FALSE(make_random_gguf({.type = DType::f32, .embedding = DType::q6_k}, threads));
+}
+
+TEST(RandomGguf, TakesTheTypesOfAMix) {
+    ThreadPool threads(2);
+    const SyntheticSpec spec{.family = "llama", .dim = 256, .layers = 8, .ffn_dim = 288, .mix = find_mix("q4_k_m")};
+    const MemoryFile made = make_random_gguf(spec, threads).value();
+    const Checkpoint checkpoint = Checkpoint::from_gguf(made.bytes(), "random").value();
+    EXPECT_EQ(checkpoint.gguf()->get_int("general.file_type"), 15);
+    EXPECT_EQ(checkpoint.find("token_embd.weight")->dtype, DType::q6_k);  // it makes the logits too
+    EXPECT_EQ(checkpoint.find("blk.0.attn_v.weight")->dtype, DType::q6_k);
+    EXPECT_EQ(checkpoint.find("blk.1.attn_v.weight")->dtype, DType::q4_k);
+    EXPECT_EQ(checkpoint.find("blk.1.ffn_down.weight")->dtype, DType::q5_0);  // rows of 288
+    ASSERT_TRUE(load(checkpoint));
 }
 
 }  // namespace
