@@ -22,13 +22,20 @@ struct Options {
     uint64_t host_limit_bytes = 0;              // of host memory that the GPU reads, likewise
 };
 
-// A device that is lost fails every step; after that, the next make_cache() opens it again.
+// A GPU that was opened, for as many backends as there are models (vulkan/shared_gpu.h).
+class SharedGpu;
+Result<std::shared_ptr<SharedGpu>> open_gpu(const Options& options);
+
+// For one model at a time: its steps run one after another, beside those of the GPU's other backends. A device that is
+// lost fails every step; after that, the next make_cache() opens it again.
+Result<std::unique_ptr<device::Backend>> make_backend(std::shared_ptr<SharedGpu> gpu);
+// The only one of a GPU.
 Result<std::unique_ptr<device::Backend>> make_backend(const Options& options);
 
 // As if the driver had reported the device as lost: for tests of what follows.
-void lose_device(device::Backend& backend);
+void lose_device(SharedGpu& gpu);
 
-// One Description per GPU of the machine, usable or not (then its details say why), in the order of their numbers.
+// One Description per GPU of the machine, usable or not, in the order of their numbers.
 std::vector<device::Description> list_devices();
 
 }  // namespace tandem::vulkan

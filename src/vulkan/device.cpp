@@ -182,12 +182,7 @@ DeviceInfo read_info(VkInstance instance, VkPhysicalDevice physical, int index) 
         .unusable = why_unusable(physical, all.properties),
     };
     if (info.unusable.empty()) info.capabilities = read_capabilities(instance, physical);
-    VkPhysicalDeviceMemoryProperties memory{};
-    vkGetPhysicalDeviceMemoryProperties(physical, &memory);
-    for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
-        const bool local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
-        (local ? info.device_bytes : info.host_bytes) += memory.memoryHeaps[i].size;
-    }
+    info.heaps = read_heaps(physical, info.capabilities.memory_budget);
     return info;
 }
 
@@ -268,6 +263,23 @@ Result<size_t> choose(const std::vector<DeviceInfo>& devices, const std::string&
 }
 
 }  // namespace
+
+std::vector<HeapBudget> read_heaps(VkPhysicalDevice physical, bool has_budget) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    if (has_budget) all.pNext = &budget;
+    vkGetPhysicalDeviceMemoryProperties2(physical, &all);
+    std::vector<HeapBudget> heaps;
+    for (uint32_t i = 0; i < all.memoryProperties.memoryHeapCount; ++i) {
+        const VkMemoryHeap& heap = all.memoryProperties.memoryHeaps[i];
+        const uint64_t budgeted = budget.heapBudget[i] - std::min(budget.heapBudget[i], budget.heapUsage[i]);
+        heaps.push_back({.size_bytes = heap.size,
+                         .free_bytes = has_budget ? std::min(budgeted, heap.size) : heap.size,
+                         .device_local = (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+    }
+    return heaps;
+}
 
 Result<std::vector<DeviceInfo>> Device::list() {
     Result<VkInstance> instance = create_instance(false);

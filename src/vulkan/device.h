@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,13 @@ struct Capabilities {
     uint64_t max_allocation_bytes = 0;
 };
 
+// What a heap of memory has left, by the driver's own account where it gives one.
+struct HeapBudget {
+    uint64_t size_bytes = 0;
+    uint64_t free_bytes = 0;
+    bool device_local = false;
+};
+
 struct DeviceInfo {
     int index = 0;  // N of --device vulkan:N
     std::string name;
@@ -37,8 +45,7 @@ struct DeviceInfo {
     uint32_t api_version = 0;
     uint32_t vendor = 0;  // its PCI number
     VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
-    uint64_t device_bytes = 0;  // of device-local heaps
-    uint64_t host_bytes = 0;    // of the other heaps
+    std::vector<HeapBudget> heaps;  // when this was read
     Capabilities capabilities;
     std::string unusable;  // why it cannot run Programs; empty when it can
 
@@ -52,6 +59,9 @@ struct DeviceOptions {
     uint64_t device_limit_bytes = 0;  // of its own memory that may be used; 0: all
     uint64_t host_limit_bytes = 0;    // of host memory, likewise
 };
+
+// Of every heap, in the driver's order.
+std::vector<HeapBudget> read_heaps(VkPhysicalDevice physical, bool has_budget);
 
 class Device {
   public:
@@ -70,6 +80,8 @@ class Device {
     VkDevice handle() const { return device_; }
     VkPhysicalDevice physical() const { return physical_; }
     VkQueue queue() const { return queue_; }
+    // Held while something is submitted to the queue, which every Queue of this device shares.
+    std::mutex& queue_mutex() { return queue_mutex_; }
     uint32_t queue_family() const { return queue_family_; }
     const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
 
@@ -97,6 +109,7 @@ class Device {
     VkPhysicalDevice physical_ = VK_NULL_HANDLE;
     VkDevice device_ = VK_NULL_HANDLE;
     VkQueue queue_ = VK_NULL_HANDLE;
+    std::mutex queue_mutex_;
     uint32_t queue_family_ = 0;
     VkPhysicalDeviceMemoryProperties memory_{};
     DeviceInfo info_;

@@ -12,6 +12,7 @@
 #include "vulkan/kernels/advance.h"
 #include "vulkan/lower.h"
 #include "vulkan/patterns.h"
+#include "vulkan/pipeline_maker.h"
 #include "vulkan/timestamps.h"
 
 namespace tandem::vulkan {
@@ -37,14 +38,40 @@ Bucket bucket_of(const device::Batch& batch, const graph::Extents& limits) {
                                         [](const device::SequenceRows& rows) { return rows.rows == 1; })};
 }
 
+// All that bucket_rows() gives for 1 to `limit` rows.
+std::vector<int64_t> all_bucket_rows(int64_t limit) {
+    std::vector<int64_t> all;
+    for (int64_t rows = 1; rows <= limit; rows = all.back() + 1) all.push_back(bucket_rows(rows, limit));
+    return all;
+}
+
 // The most bytes of a value in any bucket within the limits.
 uint64_t most_bytes(const StageValue& value, const graph::Extents& limits) {
-    const int64_t limit = extent(value.rows, limits);
-    uint64_t most = value.size_bytes(static_cast<uint32_t>(limit));
-    for (int64_t rows = 1; rows < limit; rows = bucket_rows(rows + 1, limit)) {
+    uint64_t most = 0;
+    for (int64_t rows : all_bucket_rows(extent(value.rows, limits))) {
         most = std::max(most, value.size_bytes(static_cast<uint32_t>(rows)));
     }
     return most;
+}
+
+std::vector<NamedWeight> parts_of(const StageWeight& weight, const graph::Weights& weights) {
+    std::vector<NamedWeight> parts;
+    for (const std::string& part : weight.names) parts.push_back({part, weights.find(part)});
+    return parts;
+}
+
+constexpr double kWeightShare = 0.9;  // of the time that it takes to get ready; the rest waits for the compiler
+
+// What is told of a part goes on as told of the whole.
+std::function<Status(double)> part_of(const std::function<Status(double)>& whole, double begin, double end) {
+    if (!whole) return {};
+    return [&whole, begin, end](double done) { return whole(begin + done * (end - begin)); };
+}
+
+uint64_t bytes_of(std::span<const NamedWeight> parts) {
+    uint64_t bytes = 0;
+    for (const NamedWeight& part : parts) bytes += part.view->data.size();
+    return bytes;
 }
 
 // Of a step. What the rows may draw is found while the part before the draws runs.
@@ -72,7 +99,7 @@ class RecordedProgram final : public device::Executable {
     Status prepare(const CompileContext& context);
 
     int max_steps() const override { return step_limits_.steps; }
-    Status submit(const device::Batch& batch) override;
+    Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
     Status wait() override;
     Result<std::vector<device::StageTime>> profile(const device::Batch& batch) override;
     std::span<const std::byte> result(size_t index) const override {
@@ -82,7 +109,11 @@ class RecordedProgram final : public device::Executable {
     }
 
   private:
-    Status load_weights(const graph::Weights& weights);
+    // The pipelines of every step within the limits, by a recording that needs no addresses.
+    Result<std::set<PipelineKey>> survey(const graph::Weights& weights) const;
+    Status survey_bucket(const Bucket& bucket, std::span<const DeviceWeight> weights,
+                         std::set<PipelineKey>& needed) const;
+    Status load_weights(const graph::Weights& weights, const std::function<Status(double)>& progress);
     Status import_shared(const device::CompileOptions& options);
     Status place_values(WorkMemory& work);
     Status make_chain();
@@ -97,6 +128,11 @@ class RecordedProgram final : public device::Executable {
         const graph::Dim rows = staged_.values[static_cast<size_t>(stage.writes.front())].rows;
         return rows.kind == graph::Dim::Kind::outputs && bucket.extents.outputs == 0;
     }
+    bool is_chained(const Bucket& bucket) const {
+        return bucket.one_row_each && bucket.extents.tokens <= tuning_.chained_rows;
+    }
+    void find_drawn();
+    Status check_weights(const graph::Weights& weights) const;
     Buffer value(ValueIndex index, const Bucket& bucket) const;
     Result<VkDeviceAddress> constant(std::span<const std::byte> bytes);
 
@@ -135,16 +171,17 @@ Status RecordedProgram::prepare(const CompileContext& context) {
                                    .tuning = tuning_,
                                    .capabilities = queue_.device()->capabilities(),
                                    .exact = context.exact}));
-    TRY(load_weights(context.weights));
+    find_drawn();
+    if (tuning_.chained_rows > 0) TRY(make_chain());
+    TRY(check_weights(context.weights));
+    PipelineMaker maker(pipelines_);
+    if (context.options.ready) maker.start([this, &context] { return survey(context.weights); });
+    TRY(load_weights(context.weights, part_of(context.options.progress, 0, kWeightShare)));
     TRY(import_shared(context.options));
     TRY(place_values(context.work));
     for (const graph::NamedResult& result : program_.results) {
         uint64_t size_bytes = program_.value(result.value).type.size_bytes(limits_);
-        if (Uses(program_).maker(result.value)->op.as<op::Sample>() != nullptr) {
-            drawn_ = static_cast<int>(results_.size());
-            step_limits_.steps = kMaxSteps;
-            size_bytes *= kMaxSteps;
-        }
+        if (drawn_ == static_cast<int>(results_.size())) size_bytes *= kMaxSteps;
         const auto shared = shared_.find(staged_.results[results_.size()]);
         results_.push_back(shared != shared_.end() ? shared->second : TRY(readback_.allocate(size_bytes)));
     }
@@ -154,8 +191,15 @@ Status RecordedProgram::prepare(const CompileContext& context) {
         limits.blocks = *std::max_element(cache_->shape().blocks.begin(), cache_->shape().blocks.end());
     }
     state_ = TRY(StepState::create(queue_.device(), limits));
-    if (tuning_.chained_rows > 0) TRY(make_chain());
-    return Ok{};
+    return maker.finish(part_of(context.options.progress, kWeightShare, 1));
+}
+
+void RecordedProgram::find_drawn() {
+    for (size_t i = 0; i < program_.results.size(); ++i) {
+        if (Uses(program_).maker(program_.results[i].value)->op.as<op::Sample>() == nullptr) continue;
+        drawn_ = static_cast<int>(i);
+        step_limits_.steps = kMaxSteps;
+    }
 }
 
 // A stage has two dispatches at most that chain.
@@ -166,7 +210,7 @@ Status RecordedProgram::make_chain() {
     return Ok{};
 }
 
-Status RecordedProgram::load_weights(const graph::Weights& weights) {
+Status RecordedProgram::check_weights(const graph::Weights& weights) const {
     for (const graph::Value& value : program_.values) {
         if (value.kind != graph::Value::Kind::weight) continue;
         const graph::WeightView* view = weights.find(value.name);
@@ -176,10 +220,56 @@ Status RecordedProgram::load_weights(const graph::Weights& weights) {
                         view->data.size(), to_string(value.type));
         }
     }
+    return Ok{};
+}
+
+Result<std::set<PipelineKey>> RecordedProgram::survey(const graph::Weights& weights) const {
+    std::vector<DeviceWeight> foreseen;
     for (const StageWeight& weight : staged_.weights) {
-        std::vector<NamedWeight> parts;
-        for (const std::string& part : weight.names) parts.push_back({part, weights.find(part)});
+        foreseen.push_back(WeightStore::foresee(parts_of(weight, weights), weight.bounded));
+    }
+    std::set<PipelineKey> needed;
+    std::vector<int64_t> outputs = all_bucket_rows(limits_.outputs);
+    outputs.push_back(0);
+    for (int64_t tokens : all_bucket_rows(limits_.tokens)) {
+        for (int64_t wanted : outputs) {
+            for (bool one_row_each : {false, true}) {
+                const Bucket bucket{.extents = {.tokens = tokens, .outputs = wanted}, .one_row_each = one_row_each};
+                TRY(survey_bucket(bucket, foreseen, needed));
+            }
+        }
+    }
+    return needed;
+}
+
+Status RecordedProgram::survey_bucket(const Bucket& bucket, std::span<const DeviceWeight> weights,
+                                      std::set<PipelineKey>& needed) const {
+    const StageArgs args{.bucket = bucket,
+                         .step = {},
+                         .cache = cache_.get(),
+                         .capabilities = queue_.device()->capabilities(),
+                         .tuning = tuning_,
+                         .value = [](ValueIndex) { return Access{}; },
+                         .weight = [&](WeightIndex index) { return weights[static_cast<size_t>(index)]; },
+                         .constant = [](std::span<const std::byte>) { return VkDeviceAddress{0}; }};
+    Recorder recorder(needed);
+    if (is_chained(bucket)) TRY(recorder.begin_chain(chain_, chain_broken_));
+    for (const Stage& stage : staged_.stages) {
+        if (!skipped(stage, bucket)) TRY(stage.record(recorder, args));
+    }
+    if (drawn_ != kNone && bucket.can_repeat()) TRY(record_advance(recorder, {}, {}, {}));
+    return Ok{};
+}
+
+Status RecordedProgram::load_weights(const graph::Weights& weights, const std::function<Status(double)>& progress) {
+    uint64_t all_bytes = 0;
+    for (const StageWeight& weight : staged_.weights) all_bytes += bytes_of(parts_of(weight, weights));
+    uint64_t done_bytes = 0;
+    for (const StageWeight& weight : staged_.weights) {
+        const std::vector<NamedWeight> parts = parts_of(weight, weights);
         weights_.push_back(TRY(store_->get(parts)));
+        done_bytes += bytes_of(parts);
+        if (progress) TRY(progress(static_cast<double>(done_bytes) / static_cast<double>(all_bytes)));
     }
     std::vector<WeightStore::Bounded> bounded;
     for (size_t i = 0; i < weights_.size(); ++i) {
@@ -327,9 +417,7 @@ Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket, Part part)
     recorded_.emplace(key, commands);
     TRY(Queue::begin(commands));
     Recorder recorder(pipelines_, commands);
-    if (bucket.one_row_each && bucket.extents.tokens <= tuning_.chained_rows) {
-        TRY(recorder.begin_chain(chain_, chain_broken_));
-    }
+    if (is_chained(bucket)) TRY(recorder.begin_chain(chain_, chain_broken_));
     TRY(record_stages(recorder, bucket, stages(part), {}));
     if (part != Part::before_draws) TRY(record_results(recorder, bucket));
     recorder.finish();
@@ -337,7 +425,7 @@ Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket, Part part)
     return commands;
 }
 
-Status RecordedProgram::submit(const device::Batch& batch) {
+Status RecordedProgram::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     TRY(device::check_step(batch, step_limits_));
     const Bucket bucket = bucket_of(batch, limits_);
     step_ = {.tokens = std::ssize(batch.tokens), .outputs = std::ssize(batch.output_rows)};
@@ -347,7 +435,7 @@ Status RecordedProgram::submit(const device::Batch& batch) {
     if (in_parts) {
         VkCommandBuffer before = TRY(record(bucket, Part::before_draws));
         TRY(queue_.submit(before));
-        TRY(device::find_allowed(batch, step_limits_));
+        TRY(device::find_allowed(batch, step_limits_, find_allowed));
         state_->write_allowed(batch);
     }
     VkCommandBuffer rest = TRY(record(bucket, in_parts ? Part::draws : Part::whole));
@@ -372,7 +460,7 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
     const auto most = static_cast<uint32_t>(staged_.stages.size()) + 1;
     const std::unique_ptr<Timestamps> times = TRY(Timestamps::create(queue_.device(), most));
     TRY(state_->write(batch, bucket.extents));
-    TRY(device::find_allowed(batch, step_limits_));
+    TRY(device::find_allowed(batch, step_limits_, {}));
     state_->write_allowed(batch);
     uint32_t written = 0;
     const Status ran = queue_.run([&](VkCommandBuffer commands) -> Status {

@@ -7,6 +7,7 @@
 
 #include "graph/op.h"
 #include "vulkan/cache.h"
+#include "vulkan/kernels/contracts.h"
 #include "vulkan/recorder.h"
 #include "vulkan/step_state.h"
 #include "vulkan/weights.h"
@@ -54,6 +55,11 @@ struct Registration {
                          }});
     }
 };
+
+// By what kernels that multiply matrices do it.
+inline kernels::Matrix matrices_of(const Capabilities& device) {
+    return device.cooperative_matrix ? kernels::Matrix::khr : kernels::Matrix::scalar;
+}
 
 constexpr uint32_t divide_up(uint32_t a, uint32_t b) {
     return (a + b - 1) / b;

@@ -3,15 +3,12 @@
 #include <cstring>
 
 #include "base/float16.h"
+#include "vulkan/kernels/contracts.h"
 #include "vulkan/recorder.h"
 
 namespace tandem::vulkan {
 
 namespace {
-
-struct Params {
-    VkDeviceAddress halves, floats, found;
-};
 
 // Row * 16 + column of element `i` of a lane, or -1 where it has none: weights are 16 outputs x 16 inputs, activations
 // inputs x rows, sums outputs x rows. As kernels/lane_matrix.glsl says.
@@ -33,12 +30,14 @@ struct Probe {
 Result<bool> is_known(Queue& queue, PipelineCache& pipelines, const Probe& probe, int rows) {
     const Status ran = queue.run([&](VkCommandBuffer commands) -> Status {
         Recorder recorder(pipelines, commands);
-        TRY(recorder.dispatch({.pipeline = {.kernel = "lane_probe.khr",
-                                            .constants = {16, static_cast<uint32_t>(rows), 16},
-                                            .subgroup = 32},
-                               .push = Params{probe.halves.address, probe.floats.address, probe.found.address},
-                               .reads = {whole(probe.halves), whole(probe.floats)},
-                               .writes = {whole(probe.found)}}));
+        TRY(recorder.dispatch(
+            kernels::LaneProbe{.constants = {.cols = 16, .rows = static_cast<uint32_t>(rows), .depth = 16},
+                               .params = {.halves = probe.halves.address,
+                                          .floats = probe.floats.address,
+                                          .found = probe.found.address}},
+            {.reads = {whole(probe.halves), whole(probe.floats)},
+             .writes = {whole(probe.found)},
+             .subgroup = kernels::LaneProbe::workgroup_size()}));
         recorder.finish();
         return Ok{};
     });

@@ -191,9 +191,9 @@ class Lowering {
     StagedProgram staged_;
     std::set<NodeIndex> done_;
     std::map<ValueId, ValueIndex> tensors_;
-    std::map<std::pair<ValueId, bool>, ValueIndex> activations_;  // by the value, and whether plain weights read it
-    std::map<ValueId, Product> partials_;                         // products whose splits the reader adds up
-    std::map<ValueId, HeadsStage> heads_;                         // by the queries
+    std::map<std::pair<ValueId, RowKind>, ValueIndex> activations_;  // by the value, and what reads it
+    std::map<ValueId, Product> partials_;                            // products whose splits the reader adds up
+    std::map<ValueId, HeadsStage> heads_;                            // by the queries
     std::map<std::vector<ValueId>, WeightIndex> weights_;
     ValueIndex attention_scratch_ = kNone;
 };
@@ -219,12 +219,12 @@ ValueIndex Lowering::new_activations(ValueId id, DType weight) {
         add_value({.rows = rows_of(id), .cols = cols, .size_bytes = [=](uint32_t rows) {
                        return activation_bytes(activation_format(*tuning, weight, rows, cols), rows, cols);
                    }});
-    activations_[{id, is_plain(weight)}] = made;
+    activations_[{id, row_kind(weight)}] = made;
     return made;
 }
 
 ValueIndex Lowering::activations(ValueId id, DType weight) {
-    if (const auto found = activations_.find({id, is_plain(weight)}); found != activations_.end()) return found->second;
+    if (const auto found = activations_.find({id, row_kind(weight)}); found != activations_.end()) return found->second;
     const ValueIndex x = tensor(id);
     const ValueIndex y = new_activations(id, weight);
     const graph::Dim rows = rows_of(id);
@@ -477,7 +477,7 @@ void Lowering::attention(NodeIndex n) {
         if (!made_by_attention(args.bucket, args.tuning, args.capabilities, op))
             return record_attention(rec, args.tuning.attention, args.capabilities, call);
         const HeadsCall made = TRY(heads.call(args));
-        const HeadsBlock block = heads_block(made);
+        const kernels::HeadsBlock block = heads_block(made);
         call.heads = &made;
         call.heads_block = TRY(args.constant(std::as_bytes(std::span(&block, 1))));
         return record_attention(rec, args.tuning.attention, args.capabilities, call);

@@ -138,21 +138,15 @@ Result<Buffer> Arena::allocate(uint64_t size_bytes) {
 }
 
 std::vector<HeapBudget> heap_budgets(const Device& device) {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    VkPhysicalDeviceMemoryProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
-    if (device.capabilities().memory_budget) all.pNext = &budget;
-    vkGetPhysicalDeviceMemoryProperties2(device.physical(), &all);
-    std::vector<HeapBudget> heaps;
-    for (uint32_t i = 0; i < all.memoryProperties.memoryHeapCount; ++i) {
-        const VkMemoryHeap& heap = all.memoryProperties.memoryHeaps[i];
-        const bool local = (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
-        const auto less = [](uint64_t from, uint64_t taken) { return from - std::min(from, taken); };
-        uint64_t free = device.capabilities().memory_budget ? less(budget.heapBudget[i], budget.heapUsage[i])
-                                                            : less(heap.size, device.allocated_bytes(i));
-        const uint64_t limit = local ? device.options().device_limit_bytes : device.options().host_limit_bytes;
-        if (limit > 0) free = std::min(free, less(limit, device.allocated_bytes(i)));
-        heaps.push_back({heap.size, free, local});
+    const auto less = [](uint64_t from, uint64_t taken) { return from - std::min(from, taken); };
+    std::vector<HeapBudget> heaps = read_heaps(device.physical(), device.capabilities().memory_budget);
+    for (uint32_t i = 0; i < heaps.size(); ++i) {
+        HeapBudget& heap = heaps[i];
+        const uint64_t taken = device.allocated_bytes(i);
+        if (!device.capabilities().memory_budget) heap.free_bytes = less(heap.size_bytes, taken);
+        const uint64_t limit =
+            heap.device_local ? device.options().device_limit_bytes : device.options().host_limit_bytes;
+        if (limit > 0) heap.free_bytes = std::min(heap.free_bytes, less(limit, taken));
     }
     return heaps;
 }

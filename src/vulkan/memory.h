@@ -75,13 +75,8 @@ class Arena {
     std::vector<Block> blocks_;
 };
 
-// What a heap has left, within the limits of DeviceOptions: by the driver's own account, or, where it gives none, what
-// this process has not taken.
-struct HeapBudget {
-    uint64_t size_bytes = 0;
-    uint64_t free_bytes = 0;
-    bool device_local = false;
-};
+// What is free now, within the limits of DeviceOptions; where the driver gives no account of its heaps, what this
+// process has not taken.
 std::vector<HeapBudget> heap_budgets(const Device& device);
 
 }  // namespace tandem::vulkan

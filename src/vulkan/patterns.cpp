@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "vulkan/planes.h"
+
 namespace tandem::vulkan {
 
 namespace {
@@ -54,9 +56,9 @@ class Finder {
 
     bool only_products_read(ValueId id) const {
         const std::vector<NodeIndex>& users = uses_.users(id);
-        const auto plain = [&](NodeIndex user) { return is_plain(weight_type(program_, program_.nodes[user]).dtype); };
+        const auto kind = [&](NodeIndex user) { return row_kind(weight_type(program_, program_.nodes[user]).dtype); };
         return !users.empty() && !uses_.is_result(id) && std::all_of(users.begin(), users.end(), [&](NodeIndex user) {
-            return is_product(program_, program_.nodes[user]) && plain(user) == plain(users.front());
+            return is_product(program_, program_.nodes[user]) && kind(user) == kind(users.front());
         });
     }
 
@@ -95,7 +97,7 @@ class Finder {
         const Node* up = uses_.only<op::Linear>(node.inputs[1]);
         if (gate == nullptr || up == nullptr || !mergeable(*gate, *up) || !only_products_read(node.output)) return {};
         const Node& reader = program_.nodes[uses_.users(node.output).front()];
-        if (is_plain(weight_type(program_, *gate).dtype) != is_plain(weight_type(program_, reader).dtype)) return {};
+        if (row_kind(weight_type(program_, *gate).dtype) != row_kind(weight_type(program_, reader).dtype)) return {};
         return GatedProduct{.gate = index(gate->output), .up = index(up->output), .glu = glu};
     }
 
@@ -187,8 +189,9 @@ bool Uses::single(ValueId id) const {
     return users(id).size() == 1 && !is_result(id);
 }
 
-bool is_plain(DType dtype) {
-    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+RowKind row_kind(DType dtype) {
+    if (!is_quantized(dtype)) return RowKind::halves;
+    return is_looked_up(dtype) ? RowKind::looked_up : RowKind::bytes;
 }
 
 bool is_product(const Program& program, const Node& node) {

@@ -40,8 +40,10 @@ class Uses {
 
 // A Linear whose weight is not f32 and whose rows are whole blocks: its input is read as Activations.
 bool is_product(const graph::Program& program, const graph::Node& node);
-// Weights that are not quantised: even a single row is multiplied in f16.
-bool is_plain(DType dtype);
+// How a single row is brought to a weight: as f16 to those that are not quantised, as bytes to most others; to those
+// that are looked up in a table as f16 where matrices can be streamed, since a table of f16 costs no more there.
+enum class RowKind : uint8_t { halves, bytes, looked_up };
+RowKind row_kind(DType dtype);
 
 // x + [norm](linear(...)), and the norm before the next products where there is one.
 struct Residual {

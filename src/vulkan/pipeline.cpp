@@ -14,10 +14,6 @@ const Kernel& find_kernel(std::string_view name) {
     return *found;
 }
 
-std::string_view weight_kernel(std::string_view kernel, DType dtype) {
-    return find_kernel(fmt::format("{}.{}", kernel, name(dtype))).name;
-}
-
 Result<std::unique_ptr<PipelineCache>> PipelineCache::open(std::shared_ptr<Device> device,
                                                            const std::filesystem::path& directory) {
     std::unique_ptr<PipelineCache> cache(new PipelineCache(std::move(device)));
@@ -55,7 +51,31 @@ PipelineCache::~PipelineCache() {
 }
 
 Result<VkPipeline> PipelineCache::get(const PipelineKey& key) {
-    if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        const auto [entry, is_new] = pipelines_.try_emplace(key, VK_NULL_HANDLE);
+        if (entry->second != VK_NULL_HANDLE) return entry->second;
+        if (is_new) break;
+        made_.wait(lock);
+    }
+    lock.unlock();
+    Result<VkPipeline> pipeline = compile(key);
+    lock.lock();
+    if (pipeline) {
+        pipelines_[key] = *pipeline;
+    } else {
+        pipelines_.erase(key);  // the next to ask hears the same
+    }
+    made_.notify_all();
+    return pipeline;
+}
+
+size_t PipelineCache::size() const {
+    const std::lock_guard lock(mutex_);
+    return pipelines_.size();
+}
+
+Result<VkPipeline> PipelineCache::compile(const PipelineKey& key) const {
     const Kernel& kernel = find_kernel(key.kernel);
     VkDevice handle = device_->handle();
 
@@ -98,7 +118,6 @@ Result<VkPipeline> PipelineCache::get(const PipelineKey& key) {
     const VkResult made = vkCreateComputePipelines(handle, cache_, 1, &create, nullptr, &pipeline);
     vkDestroyShaderModule(handle, module, nullptr);
     if (made != VK_SUCCESS) return vulkan_error(fmt::format("compiling kernel {}", key.kernel), made);
-    pipelines_.emplace(key, pipeline);
     return pipeline;
 }
 

@@ -1,16 +1,17 @@
 // Pipelines: kernels compiled for a device with their specialization constants, made once and kept.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/result.h"
 #include "vulkan/device.h"
 
@@ -25,9 +26,6 @@ struct Kernel {
 std::span<const Kernel> all_kernels();
 const Kernel& find_kernel(std::string_view name);  // CHECKs that it exists
 
-// The name of a kernel that is made for every weight type: ("linear", q4_0) -> "linear.q4_0".
-std::string_view weight_kernel(std::string_view kernel, DType dtype);
-
 struct PipelineKey {
     std::string_view kernel;
     std::vector<uint32_t> constants;  // of specialization constants 0, 1, 2, ...
@@ -37,7 +35,7 @@ struct PipelineKey {
 };
 
 // All kernels take their arguments as push constants (addresses and sizes), so one layout serves them all and there
-// are no descriptors.
+// are no descriptors. From any thread.
 class PipelineCache {
   public:
     static constexpr uint32_t kPushBytes = 128;
@@ -51,11 +49,14 @@ class PipelineCache {
     PipelineCache& operator=(const PipelineCache&) = delete;
     ~PipelineCache();
 
+    // Compiled by whoever asks first; others wait for it.
     Result<VkPipeline> get(const PipelineKey& key);
     VkPipelineLayout layout() const { return layout_; }
+    size_t size() const;  // how many there are
 
   private:
     explicit PipelineCache(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+    Result<VkPipeline> compile(const PipelineKey& key) const;
     void save() const;
 
     std::shared_ptr<Device> device_;
@@ -63,7 +64,9 @@ class PipelineCache {
     std::string saved_;           // what the file holds
     VkPipelineCache cache_ = VK_NULL_HANDLE;
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
-    std::map<PipelineKey, VkPipeline> pipelines_;
+    mutable std::mutex mutex_;  // of what follows
+    std::condition_variable made_;
+    std::map<PipelineKey, VkPipeline> pipelines_;  // null: being compiled
 };
 
 }  // namespace tandem::vulkan

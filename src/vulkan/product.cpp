@@ -32,7 +32,9 @@ MatmulCall matmul_call(const Product& product, uint32_t rows) {
 }  // namespace
 
 ActivationFormat activation_format(const Tuning& tuning, DType weight, uint32_t rows, uint32_t cols) {
-    if (rows == 1 && !is_plain(weight)) return ActivationFormat::q8;
+    const RowKind kind = row_kind(weight);
+    const bool by_gemv = kind == RowKind::bytes || (kind == RowKind::looked_up && tuning.stream.empty());
+    if (rows == 1 && by_gemv) return ActivationFormat::q8;
     return tuning.stream.empty() || cols % kMatrixInputs != 0 ? ActivationFormat::f16 : ActivationFormat::tiles;
 }
 

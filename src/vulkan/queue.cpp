@@ -37,7 +37,8 @@ Result<std::unique_ptr<Queue>> Queue::create(std::shared_ptr<Device> device) {
 }
 
 Queue::~Queue() {
-    if (!device_->lost()) vkQueueWaitIdle(device_->queue());  // a GPU that hangs would never be idle
+    if (!device_->lost() && submitted_ > 0)
+        static_cast<void>(wait(submitted_));  // a GPU that hangs would never be idle
     vkDestroySemaphore(device_->handle(), timeline_, nullptr);
     vkDestroyCommandPool(device_->handle(), pool_, nullptr);
 }
@@ -82,7 +83,10 @@ Result<uint64_t> Queue::submit(VkCommandBuffer commands, int times) {
                                .signalSemaphoreInfoCount = 1,
                                .pSignalSemaphoreInfos = &signal};
     TRY(device_->check_alive());
-    const VkResult result = vkQueueSubmit2(device_->queue(), 1, &submit, VK_NULL_HANDLE);
+    const VkResult result = [&] {
+        const std::lock_guard lock(device_->queue_mutex());
+        return vkQueueSubmit2(device_->queue(), 1, &submit, VK_NULL_HANDLE);
+    }();
     if (result == VK_ERROR_DEVICE_LOST) return device_->lose("the driver reports it as lost");
     VK_TRY("submitting", result);
     submitted_at_ = Clock::now();

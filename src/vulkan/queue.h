@@ -1,4 +1,5 @@
-// Queue: submits recorded command buffers in order and waits for them by a timeline semaphore.
+// Queue: submits recorded command buffers in order and waits for them by a timeline semaphore. Each has an order of its
+// own; one thread uses it at a time, while other Queues of the same device are used by other threads.
 #pragma once
 
 #include <chrono>

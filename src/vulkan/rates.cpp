@@ -3,24 +3,19 @@
 #include <algorithm>
 #include <chrono>
 
+#include "device/host_memory.h"
+#include "vulkan/kernels/contracts.h"
 #include "vulkan/memory.h"
 #include "vulkan/queue.h"
 #include "vulkan/recorder.h"
+#include "vulkan/shared_gpu.h"
 
 namespace tandem::vulkan {
 
 namespace {
 
-constexpr size_t kMostBuffers = 6;
 constexpr uint64_t kBufferBytes = uint64_t{1} << 30;
-constexpr uint64_t kTileBytes = uint64_t{256} * 4 * 16;  // as in kernels/read_rate.comp
-
-struct ReadParams {
-    VkDeviceAddress buffers[kMostBuffers];
-    VkDeviceAddress sum;
-    uint32_t tiles;
-    uint32_t tiles_per_buffer;
-};
+constexpr uint64_t kTileBytes = uint64_t{kernels::ReadRate::workgroup_size()} * 4 * 16;  // as in its kernel
 
 // How much is read: more than any cache holds, and small on a device that is software.
 struct ReadPlan {
@@ -41,13 +36,14 @@ ReadPlan plan_for(const Device& device) {
             .passes = 16};
 }
 
-// Seconds of one submission of `dispatch`, `passes` times; the first run is not counted.
-Result<double> best_seconds(Queue& queue, PipelineCache& pipelines, const Dispatch& dispatch, int passes) {
+// Seconds of one submission of `call`, `passes` times; the first run is not counted.
+Result<double> best_seconds(Queue& queue, PipelineCache& pipelines, const KernelCall& call, const Dispatch& dispatch,
+                            int passes) {
     constexpr int kRuns = 4;
     VkCommandBuffer commands = TRY(queue.allocate());
     TRY(Queue::begin(commands));
     Recorder recorder(pipelines, commands);
-    for (int pass = 0; pass < passes; ++pass) TRY(recorder.dispatch(dispatch));
+    for (int pass = 0; pass < passes; ++pass) TRY(recorder.dispatch(call, dispatch));
     recorder.finish();
     TRY(Queue::end(commands));
     double best = 1e9;
@@ -68,32 +64,24 @@ Result<double> read_rate(Queue& queue, PipelineCache& pipelines) {
     Arena sums(queue.device(), MemoryKind::device, Arena::kAlignment);
     const Buffer sum = TRY(sums.allocate(sizeof(uint32_t)));
     std::vector<Buffer> buffers;
-    ReadParams params{};
+    decltype(kernels::ReadRate::Params::buffers)::Type addresses{};
     for (size_t i = 0; i < plan.buffers; ++i) {
         buffers.push_back(TRY(arena.allocate(plan.buffer_bytes)));
-        params.buffers[i] = buffers.back().address;
+        addresses[i] = buffers.back().address;
     }
     TRY(queue.fill(buffers, 0x01020304));  // so that no page of them is one that was never written
-    params.sum = sum.address;
-    params.tiles_per_buffer = static_cast<uint32_t>(plan.buffer_bytes / kTileBytes);
-    params.tiles = params.tiles_per_buffer * static_cast<uint32_t>(plan.buffers);
+    const auto tiles_per_buffer = static_cast<uint32_t>(plan.buffer_bytes / kTileBytes);
+    const uint32_t tiles = tiles_per_buffer * static_cast<uint32_t>(plan.buffers);
+    const kernels::ReadRate call{
+        .params = {.buffers = addresses, .sum = sum.address, .tiles = tiles, .tiles_per_buffer = tiles_per_buffer}};
     const double bytes = static_cast<double>(plan.buffer_bytes) * static_cast<double>(plan.buffers) * plan.passes;
     double best = 0;
     for (uint32_t groups : {264U, 528U, 1056U, 2112U}) {
-        const Dispatch dispatch{.pipeline = {.kernel = "read_rate", .constants = {}},
-                                .push = params,
-                                .reads = {},
-                                .writes = {whole(sum)},
-                                .groups = {std::min(groups, params.tiles), 1, 1}};
-        best = std::max(best, bytes / TRY(best_seconds(queue, pipelines, dispatch, plan.passes)));
+        const Dispatch dispatch{.writes = {whole(sum)}, .groups = {std::min(groups, tiles), 1, 1}};
+        best = std::max(best, bytes / TRY(best_seconds(queue, pipelines, call, dispatch, plan.passes)));
     }
     return best;
 }
-
-struct MatrixParams {
-    VkDeviceAddress y;
-    uint32_t iterations;
-};
 
 Result<double> matrix_rate(Queue& queue, PipelineCache& pipelines) {
     constexpr uint32_t kWarps = 8;         // of a workgroup; at least 2, as in kernels/matrix_rate.comp
@@ -105,29 +93,30 @@ Result<double> matrix_rate(Queue& queue, PipelineCache& pipelines) {
     const uint32_t warp = std::clamp(32U, capabilities.min_subgroup, capabilities.max_subgroup);
     Arena arena(queue.device(), MemoryKind::device, Arena::kAlignment);
     const Buffer y = TRY(arena.allocate(sizeof(uint32_t)));
+    const kernels::MatrixRate call{.constants = {.lanes = kWarps * warp,
+                                                 .subgroup = warp,
+                                                 .fragment_cols = kSize,
+                                                 .fragment_rows = kSize,
+                                                 .fragment_depth = kSize},
+                                   .params = {.y = y.address, .iterations = kIterations}};
     double best = 0;
     for (uint32_t groups : {264U, 528U, 1056U}) {
-        const Dispatch dispatch{.pipeline = {.kernel = "matrix_rate.khr",
-                                             .constants = {kWarps * warp, warp, kSize, kSize, kSize},
-                                             .subgroup = warp},
-                                .push = MatrixParams{y.address, kIterations},
-                                .reads = {},
-                                .writes = {whole(y)},
-                                .groups = {groups, 1, 1}};
+        const Dispatch dispatch{.writes = {whole(y)}, .groups = {groups, 1, 1}, .subgroup = warp};
         const double flops = 2.0 * kSize * kSize * kSize * kProducts * kIterations * kWarps * groups * kPasses;
-        best = std::max(best, flops / TRY(best_seconds(queue, pipelines, dispatch, kPasses)));
+        best = std::max(best, flops / TRY(best_seconds(queue, pipelines, call, dispatch, kPasses)));
     }
     return best;
 }
 
 }  // namespace
 
-Result<device::Rates> measure_rates(const std::string& device) {
-    const std::shared_ptr<Device> opened = TRY(Device::open(device));
-    const std::unique_ptr<Queue> queue = TRY(Queue::create(opened));
-    const std::unique_ptr<PipelineCache> pipelines = TRY(PipelineCache::open(opened, {}));
-    device::Rates rates{.read_bytes_per_s = TRY(read_rate(*queue, *pipelines))};
-    if (opened->capabilities().cooperative_matrix) rates.matrix_flops_per_s = TRY(matrix_rate(*queue, *pipelines));
+Result<device::Rates> measure_rates(SharedGpu& gpu) {
+    const std::shared_ptr<OpenedGpu> opened = TRY(gpu.opened());
+    const std::unique_ptr<Queue> queue = TRY(Queue::create(opened->device));
+    device::Rates rates{.read_bytes_per_s = TRY(read_rate(*queue, *opened->pipelines))};
+    if (gpu.info().software()) rates.cache_bytes = static_cast<double>(device::host_cache_bytes());
+    if (gpu.info().capabilities.cooperative_matrix)
+        rates.matrix_flops_per_s = TRY(matrix_rate(*queue, *opened->pipelines));
     return rates;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vulkan/kernels/contracts.h"
+
 namespace tandem::vulkan {
 
 namespace {
@@ -44,6 +46,7 @@ void Recorder::note(const std::vector<Access>& reads, const std::vector<Access>&
 }
 
 void Recorder::barrier() {
+    if (needed_ != nullptr) return;
     const Stages& with = only_compute_ ? kCompute : kAll;
     memory_barrier(commands_, {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
                                .srcStageMask = with.stages,
@@ -57,49 +60,48 @@ void Recorder::barrier() {
 }
 
 Status Recorder::begin_chain(const Buffer& counters, const Buffer& broken) {
-    struct Params {
-        VkDeviceAddress counters, broken;
-        uint32_t count;
-    };
-    constexpr uint32_t kLanes = 256;
+    constexpr uint32_t kLanes = kernels::Clear::workgroup_size();
     const auto count = static_cast<uint32_t>((counters.size_bytes - chain_bytes(0)) / sizeof(uint32_t));
     chain_ = counters;
     chain_at_ = 0;
-    return dispatch({.pipeline = {.kernel = "clear"},
-                     .push = Params{counters.address, broken.address, count},
-                     .writes = {whole(counters)},
-                     .groups = {(count + kLanes - 1) / kLanes, 1, 1}});
+    return dispatch(kernels::Clear{.params = {.counters = counters.address, .broken = broken.address, .count = count}},
+                    {.writes = {whole(counters)}, .groups = {(count + kLanes - 1) / kLanes, 1, 1}});
 }
 
-// The push constants of the next link.
-Push Recorder::chained(const Dispatch& dispatch) {
-    CHECK(dispatch.indirect == nullptr && dispatch.push.size > sizeof(Chain));
-    CHECK(chain_bytes(chain_at_ + 1) <= chain_.size_bytes);
-    const Chain link{chain_.address, chain_at_++, awaited_};
-    Push push = dispatch.push;
-    std::memcpy(push.bytes.data() + push.size - sizeof(Chain), &link, sizeof(Chain));
+void Recorder::link(KernelCall& call, const Dispatch& dispatch) {
+    CHECK(dispatch.indirect == nullptr && chain_bytes(chain_at_ + 1) <= chain_.size_bytes);
+    const kernels::Chain chain{.counters = chain_.address, .at = chain_at_++, .awaited = awaited_};
+    std::memcpy(call.push.data() + call.chain_at, &chain, sizeof(chain));
     awaited_ = dispatch.groups[0] * dispatch.groups[1] * dispatch.groups[2];
-    return push;
 }
 
-Status Recorder::dispatch(const Dispatch& dispatch) {
-    VkPipeline pipeline = TRY(pipelines_.get(dispatch.pipeline));
+Status Recorder::dispatch(const KernelCall& call, const Dispatch& dispatch) {
+    const PipelineKey key{.kernel = call.kernel, .constants = call.constants, .subgroup = dispatch.subgroup};
+    if (needed_ != nullptr) {
+        needed_->insert(key);
+        return Ok{};
+    }
+    VkPipeline pipeline = TRY(pipelines_->get(key));
     std::vector<Access> reads = dispatch.reads;
     if (dispatch.indirect != nullptr) {
         reads.push_back(whole(*dispatch.indirect));
         only_compute_ = false;
     }
-    const bool chains = dispatch.chains && this->chains();
+    const bool chains = call.chain_at != 0 && dispatch.chains && this->chains();
     if (chains) reads.push_back(whole(chain_));  // which are cleared before the first
     if (chains && awaited_ > 0) {
         note(reads, dispatch.writes);
     } else {
         order(reads, dispatch.writes);
     }
-    const Push push = chains ? chained(dispatch) : dispatch.push;
-    if (!chains) awaited_ = 0;
+    KernelCall linked = call;
+    if (chains)
+        link(linked, dispatch);
+    else
+        awaited_ = 0;
     vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vkCmdPushConstants(commands_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, push.size, push.bytes.data());
+    vkCmdPushConstants(commands_, pipelines_->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, linked.push_bytes,
+                       linked.push.data());
     if (dispatch.indirect != nullptr) {
         vkCmdDispatchIndirect(commands_, dispatch.indirect->handle, dispatch.indirect->offset);
     } else {
@@ -110,6 +112,7 @@ Status Recorder::dispatch(const Dispatch& dispatch) {
 }
 
 void Recorder::copy(const Buffer& from, const Buffer& to, uint64_t size_bytes) {
+    if (needed_ != nullptr) return;
     CHECK(size_bytes <= from.size_bytes && size_bytes <= to.size_bytes);
     only_compute_ = false;
     order({{from.address, size_bytes}}, {{to.address, size_bytes}});

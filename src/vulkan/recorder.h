@@ -2,10 +2,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.h"
@@ -29,34 +32,35 @@ inline Access whole(const Buffer& buffer) {
     return {buffer.address, buffer.size_bytes};
 }
 
-// The bytes of a push constant block.
-struct Push {
-    std::array<std::byte, PipelineCache::kPushBytes> bytes{};
-    uint32_t size = 0;
+template <typename Kernel>
+concept Callable = std::is_trivially_copyable_v<typename Kernel::Params>;
 
-    template <typename T>
-    Push(const T& block) : size(sizeof(T)) {  // NOLINT(google-explicit-constructor): any plain block is a push
-        static_assert(sizeof(T) <= PipelineCache::kPushBytes && std::is_trivially_copyable_v<T>);
-        std::memcpy(bytes.data(), &block, sizeof(T));
+// A kernel of kernels/contracts.h with all that it takes, whichever it is.
+struct KernelCall {
+    std::string_view kernel;
+    std::vector<uint32_t> constants;
+    std::array<std::byte, PipelineCache::kPushBytes> push{};
+    uint32_t push_bytes = 0;
+    uint32_t chain_at = 0;  // byte of the push constants where their Chain is; 0: they have none
+
+    template <Callable Kernel>
+    KernelCall(const Kernel& call)  // NOLINT(google-explicit-constructor): any kernel can be called
+        : kernel(call.name()), constants(call.values()), push_bytes(sizeof(call.params)) {
+        static_assert(sizeof(call.params) <= PipelineCache::kPushBytes);
+        std::memcpy(push.data(), &call.params, sizeof(call.params));
+        if constexpr (requires { call.params.chain; }) chain_at = offsetof(typename Kernel::Params, chain);
     }
 };
 
-// The end of the push constants of kernels that can be in a chain, as kernels/chain.glsl has it; the Recorder fills it
-// in.
-struct Chain {
-    VkDeviceAddress counters = 0;
-    uint32_t at = 0;
-    uint32_t awaited = 0;
-};
-
+// What a call of a kernel touches, and by how many workgroups.
 struct Dispatch {
-    PipelineKey pipeline;
-    Push push;  // of kernels that chain: ends with a Chain
-    std::vector<Access> reads;
-    std::vector<Access> writes;
-    bool chains = false;  // the kernel waits for the dispatch before by itself, if that chains too
+    std::vector<Access> reads = {};
+    std::vector<Access> writes = {};
     std::array<uint32_t, 3> groups{1, 1, 1};
     const Buffer* indirect = nullptr;  // three u32 group counts there, in place of `groups`
+    uint32_t subgroup = 0;             // required size; 0: the device's own choice
+    // Whether the kernel, if it has a Chain, waits for the dispatch before by itself, if that does too.
+    bool chains = true;
 };
 
 // Ends a recording: everything in it becomes visible to what is submitted later, and to the host once it is done.
@@ -64,9 +68,11 @@ void make_visible(VkCommandBuffer commands);
 
 class Recorder {
   public:
-    Recorder(PipelineCache& pipelines, VkCommandBuffer commands) : pipelines_(pipelines), commands_(commands) {}
+    Recorder(PipelineCache& pipelines, VkCommandBuffer commands) : pipelines_(&pipelines), commands_(commands) {}
+    // Records nothing, and only notes which pipelines it would take.
+    explicit Recorder(std::set<PipelineKey>& needed) : needed_(&needed) {}
 
-    Status dispatch(const Dispatch& dispatch);
+    Status dispatch(const KernelCall& call, const Dispatch& dispatch);
     // From here on dispatches that chain follow one another without a barrier: each waits for the workgroups of the one
     // before, so that its first loads are under way while that one ends. This takes a device that begins the workgroups
     // of dispatches in their order; one that does not is found out, and `broken` set to 1. `counters`:
@@ -79,7 +85,9 @@ class Recorder {
     void copy(const Buffer& from, const Buffer& to, uint64_t size_bytes);
     // Everything recorded so far ends before what follows begins.
     void barrier();
-    void finish() { make_visible(commands_); }
+    void finish() {
+        if (needed_ == nullptr) make_visible(commands_);
+    }
 
     int dispatches() const { return dispatches_; }
     int barriers() const { return barriers_; }
@@ -88,10 +96,12 @@ class Recorder {
     // A barrier if anything since the last one touches what is read or written now.
     void order(const std::vector<Access>& reads, const std::vector<Access>& writes);
     void note(const std::vector<Access>& reads, const std::vector<Access>& writes);
-    Push chained(const Dispatch& dispatch);
+    // Fills in the Chain of the next link.
+    void link(KernelCall& call, const Dispatch& dispatch);
 
-    PipelineCache& pipelines_;
-    VkCommandBuffer commands_;
+    std::set<PipelineKey>* needed_ = nullptr;
+    PipelineCache* pipelines_ = nullptr;
+    VkCommandBuffer commands_ = VK_NULL_HANDLE;
     std::vector<Access> read_;     // since the last barrier
     std::vector<Access> written_;  // since the last barrier
     bool only_compute_ = true;     // no copy and nothing indirect so far

@@ -19,7 +19,8 @@ Tuning default_tuning(const DeviceInfo& device) {
         {.max_outputs = 6144, .lanes = 1024, .lanes_per_row = 16, .unroll = 6, .groups = 528},
         {.max_outputs = 16384, .lanes = 512, .lanes_per_row = 8, .unroll = 7, .groups = 264},
         {.lanes = 128, .lanes_per_row = 8, .rows = 2, .unroll = 4, .groups = 528}};
-    tuning.gated = {.lanes = 1024, .lanes_per_row = 4, .unroll = 4, .groups = 1056};
+    // Of so many lanes each has few registers, also for the larger blocks.
+    tuning.gated = {.lanes = 1024, .lanes_per_row = 8, .unroll = 3, .groups = 1056};
     for (GemvTuning& gemv : tuning.gemv) gemv.lanes = std::min(gemv.lanes, device.capabilities.max_workgroup);
     tuning.gated.lanes = std::min(tuning.gated.lanes, device.capabilities.max_workgroup);
     // Few rows: the weights' way from memory limits, so steps are deep. Many: the matrix units do, so warps are large.

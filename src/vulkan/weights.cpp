@@ -16,8 +16,11 @@ bool readable(const PlaneAddresses& planes) {
     return std::all_of(planes.begin(), planes.end(), [](uint64_t plane) { return plane % 16 == 0; });
 }
 
-bool fills_tiles(const graph::WeightView& view) {
-    return view.shape.size() == 2 && is_tiled(view.dtype, view.shape[0], view.shape[1]);
+bool fills_tiles(std::span<const NamedWeight> parts) {
+    return std::all_of(parts.begin(), parts.end(), [](const NamedWeight& part) {
+        const graph::WeightView& view = *part.view;
+        return view.shape.size() == 2 && is_tiled(view.dtype, view.shape[0], view.shape[1]);
+    });
 }
 
 }  // namespace
@@ -61,8 +64,8 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     // Parts are used together, so where the first one goes the others nearly always go too.
     const bool in_host = in_host_.contains(std::string(parts[0].name));
     const PlanePlace place = TRY(reserve(in_host ? host_ : device_, dtype, elements));
-    const bool tiled =
-        std::all_of(parts.begin(), parts.end(), [](const NamedWeight& part) { return fills_tiles(*part.view); });
+    TRY(book_of(dtype));
+    const bool tiled = fills_tiles(parts);
     int64_t first = 0;
     for (const NamedWeight& part : parts) {
         TRY(uploader_.put(*part.view, place, first, tiled));
@@ -73,6 +76,13 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     }
     const DeviceWeight weight{address_of(place, dtype, 0), tiled};
     uploaded_.emplace(std::move(key), weight);
+    return weight;
+}
+
+DeviceWeight WeightStore::foresee(std::span<const NamedWeight> parts, bool bounded) {
+    constexpr VkDeviceAddress kSomewhere = Arena::kAlignment;
+    DeviceWeight weight{.tiled = fills_tiles(parts), .bounds = bounded ? kSomewhere : 0};
+    weight.planes.fill(kSomewhere);
     return weight;
 }
 
@@ -120,10 +130,26 @@ Result<PlanePlace> WeightStore::reserve(Arena& arena, DType dtype, int64_t eleme
     return place;
 }
 
-PlaneAddresses WeightStore::address_of(const PlanePlace& place, DType dtype, int64_t first) {
+Result<VkDeviceAddress> WeightStore::book_of(DType dtype) {
+    if (const auto found = books_.find(dtype); found != books_.end()) return found->second;
+    const std::vector<uint32_t> words = code_book(dtype);
+    VkDeviceAddress address = 0;
+    if (!words.empty()) {
+        const auto count = static_cast<int64_t>(words.size());
+        const PlanePlace place = TRY(reserve(device_, DType::i32, count));
+        TRY(uploader_.put({.dtype = DType::i32, .shape = {count}, .data = std::as_bytes(std::span(words))}, place, 0,
+                          false));
+        address = place.buffer.address;
+    }
+    books_.emplace(dtype, address);
+    return address;
+}
+
+PlaneAddresses WeightStore::address_of(const PlanePlace& place, DType dtype, int64_t first) const {
     const auto one = plane_bytes(dtype, info(dtype).block);
     const auto before = plane_bytes(dtype, first);
     PlaneAddresses planes{};
+    planes[Planes::book] = books_.at(dtype);
     for (size_t plane = 0; plane < Planes::count; ++plane) {
         if (one[plane] > 0) planes[plane] = place.buffer.address + place.offset[plane] + before[plane];
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "graph/program.h"
 #include "graph/weights.h"
+#include "vulkan/kernels/contracts.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline.h"
 #include "vulkan/planes.h"
@@ -23,8 +25,8 @@
 
 namespace tandem::vulkan {
 
-// Addresses of the planes; those a type does not have are 0. The struct Weight of kernels/weights.glsl.
-using PlaneAddresses = std::array<VkDeviceAddress, Planes::count>;
+// Addresses of the planes and of the code book; those a type does not have are 0.
+using PlaneAddresses = std::array<VkDeviceAddress, Planes::count + 1>;
 
 struct DeviceWeight {
     PlaneAddresses planes{};
@@ -32,6 +34,15 @@ struct DeviceWeight {
     // f32[2], once find_bounds() was asked for it: the largest sum of magnitudes of a row, of its first half of the
     // rows and of the other. 0: not known.
     VkDeviceAddress bounds = 0;
+
+    // As kernels take it.
+    kernels::Weight addresses() const {
+        return {.quants = planes[Planes::quants],
+                .scales = planes[Planes::scales],
+                .high = planes[Planes::high],
+                .deltas = planes[Planes::deltas],
+                .book = planes[Planes::book]};
+    }
 };
 
 struct NamedWeight {
@@ -56,6 +67,9 @@ class WeightStore {
     // where it lies here.
     Result<DeviceWeight> get(std::span<const NamedWeight> parts);
 
+    // What get() will give but for the addresses, which are only told apart from none.
+    static DeviceWeight foresee(std::span<const NamedWeight> parts, bool bounded);
+
     // Fills in the bounds of matrices that get() gave, the first time by a pass over them; waits for the uploads.
     struct Bounded {
         DeviceWeight* weight;
@@ -72,7 +86,8 @@ class WeightStore {
 
   private:
     Result<PlanePlace> reserve(Arena& arena, DType dtype, int64_t elements);
-    static PlaneAddresses address_of(const PlanePlace& place, DType dtype, int64_t first);
+    Result<VkDeviceAddress> book_of(DType dtype);  // uploaded at the first call for a type; 0: it has none
+    PlaneAddresses address_of(const PlanePlace& place, DType dtype, int64_t first) const;
 
     std::shared_ptr<const void> keeper_;
     Queue& queue_;
@@ -84,6 +99,7 @@ class WeightStore {
     std::unordered_set<std::string> present_;  // names of those that are there, alone or as a part
     std::unordered_map<std::string, DeviceWeight> uploaded_;
     std::unordered_map<VkDeviceAddress, VkDeviceAddress> bounds_;  // by the first plane
+    std::map<DType, VkDeviceAddress> books_;
 };
 
 }  // namespace tandem::vulkan

@@ -3,19 +3,20 @@
 
 Debian 12's glslc writes only the NV form, while most devices know only the KHR form. The two differ in that a KHR type
 says which part of a product it takes, so each NV type must take one part only: kernels give M, N and K by three
-different specialization constants. Only matrices of floats are handled.
+different specialization constants. Only matrices of floats are handled, and any other opcode of the vendor's is refused,
+inside a specialization constant too: drivers that do not know one crash rather than return an error.
 """
 
-import struct
 import sys
 from pathlib import Path
 
-MAGIC = 0x07230203
-HEADER_WORDS = 5
+from spirv import Error, assemble, parse, string_words
+
 BOUND = 3  # index of the header's word above every id
 
 OP_EXTENSION, OP_CAPABILITY, OP_TYPE_INT, OP_TYPE_FLOAT = 10, 17, 21, 22
-OP_CONSTANT_TRUE, OP_CONSTANT_FALSE, OP_CONSTANT = 41, 42, 43
+OP_CONSTANT_TRUE, OP_CONSTANT_FALSE, OP_CONSTANT, OP_SPEC_CONSTANT_OP = 41, 42, 43, 52
+NV_OPCODES = range(5248, 5504)  # of the registry of SPIR-V
 NV_TYPE, NV_LOAD, NV_STORE, NV_MUL_ADD, NV_LENGTH = 5358, 5359, 5360, 5361, 5362
 KHR_TYPE, KHR_LOAD, KHR_STORE, KHR_MUL_ADD, KHR_LENGTH = 4456, 4457, 4458, 4459, 4460
 NV_CAPABILITY, KHR_CAPABILITY = 5357, 6022
@@ -23,41 +24,6 @@ NV_EXTENSION, KHR_EXTENSION = "SPV_NV_cooperative_matrix", "SPV_KHR_cooperative_
 
 USE_A, USE_B, USE_ACCUMULATOR = 0, 1, 2
 ROW_MAJOR, COLUMN_MAJOR = 0, 1
-
-
-class Error(Exception):
-    """The module cannot be rewritten."""
-
-
-def parse(data):
-    """The header's words and the instructions as (opcode, operands)."""
-    if len(data) % 4 != 0 or len(data) < 4 * HEADER_WORDS:
-        raise Error(f"not SPIR-V: {len(data)} bytes")
-    words = list(struct.unpack(f"<{len(data) // 4}I", data))
-    if words[0] != MAGIC:
-        raise Error(f"not SPIR-V: begins with {words[0]:#010x}")
-    instructions = []
-    at = HEADER_WORDS
-    while at < len(words):
-        count, opcode = words[at] >> 16, words[at] & 0xFFFF
-        if count == 0 or at + count > len(words):
-            raise Error(f"word {at}: an instruction of {count} words does not fit")
-        instructions.append((opcode, words[at + 1 : at + count]))
-        at += count
-    return words[:HEADER_WORDS], instructions
-
-
-def assemble(header, instructions):
-    words = list(header)
-    for opcode, operands in instructions:
-        words += [(len(operands) + 1) << 16 | opcode, *operands]
-    return struct.pack(f"<{len(words)}I", *words)
-
-
-def string_words(text):
-    data = text.encode() + b"\0"
-    data += b"\0" * (-len(data) % 4)
-    return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 class Module:
@@ -138,6 +104,13 @@ def rewrite(data):
             op = KHR_MUL_ADD
         elif op == NV_LENGTH:
             op = KHR_LENGTH
+        elif op in NV_OPCODES:
+            raise Error(f"opcode {op} is NVIDIA's, and what other devices have for it is not known")
+        elif op == OP_SPEC_CONSTANT_OP and a[2] in NV_OPCODES:
+            raise Error(
+                f"the specialization constant %{a[1]} is computed by opcode {a[2]}, which is NVIDIA's: drivers know no"
+                " such constant in any form (for the length of a matrix, compute it from its sizes)"
+            )
         out.append((op, a))
     return assemble(header, out)
 

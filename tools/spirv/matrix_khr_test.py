@@ -6,12 +6,13 @@ import unittest
 from pathlib import Path
 
 import matrix_khr as m
+import spirv
 
 KERNELS = Path(__file__).resolve().parents[2] / "src/vulkan/kernels"
 
 # Ids of the small module.
 FLOAT, HALF, UINT, INT, BOOL, YES, NO, SIZE, OTHER, A, B, C, WEIGHT, X, SUM, MADE = range(1, 17)
-HEADER = [m.MAGIC, 0x00010600, 0, MADE + 1, 0]
+HEADER = [spirv.MAGIC, 0x00010600, 0, MADE + 1, 0]
 
 
 def small_module(change=None):
@@ -72,8 +73,8 @@ class Rewrite(unittest.TestCase):
     def test_a_real_kernel_keeps_everything_else(self):
         with tempfile.TemporaryDirectory() as folder:
             nv, khr = Path(folder, "nv.spv"), Path(folder, "khr.spv")
-            flags = ["--target-env=vulkan1.3", "-O", "-DWEIGHT=Q4_0", "-DMATRIX=KHR", "-I", str(KERNELS)]
-            subprocess.run(["glslc", *flags, str(KERNELS / "matmul.comp"), "-o", str(nv)], check=True)
+            flags = ["--target-env=vulkan1.3", "-O", "-DMATRIX=KHR", "-I", str(KERNELS)]
+            subprocess.run(["glslc", *flags, str(KERNELS / "attention_prefill.comp"), "-o", str(nv)], check=True)
             m.main([str(nv), str(khr)])
             before, after = m.parse(nv.read_bytes())[1], m.parse(khr.read_bytes())[1]
         changed = {m.NV_TYPE, m.NV_LOAD, m.NV_STORE, m.NV_MUL_ADD, m.NV_LENGTH}
@@ -116,6 +117,15 @@ class Rewrite(unittest.TestCase):
 
     def test_a_layout_that_is_no_constant_is_refused(self):
         self.refused("%77, which is not", small_module(lambda i: i.__setitem__(12, (m.NV_LOAD, [A, WEIGHT, 90, 91, 77]))))
+
+    def test_other_opcodes_of_the_vendor_are_refused(self):
+        self.refused("opcode 5363 is NVIDIA's", small_module(lambda i: i.append((5363, [C, 93]))))
+
+    def test_the_length_of_a_matrix_as_a_constant_is_refused(self):
+        length = (m.OP_SPEC_CONSTANT_OP, [UINT, 93, m.NV_LENGTH, C])
+        self.refused("%93 is computed by opcode 5362", small_module(lambda i: i.insert(12, length)))
+        other = (m.OP_SPEC_CONSTANT_OP, [UINT, 93, 132, SIZE, SIZE])
+        m.rewrite(small_module(lambda i: i.insert(12, other)))
 
     def test_a_module_without_unsigned_numbers_is_refused(self):
         self.refused("no 32-bit unsigned type", small_module(lambda i: i.pop(4)))

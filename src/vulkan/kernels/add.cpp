@@ -5,18 +5,14 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct AddParams {
-    VkDeviceAddress a, b, y;
-    uint32_t count;
-};
-
 Status record(Recorder& rec, const op::Add& /*op*/, const Args& args) {
+    const uint32_t count = args.out.elements();
     return rec.dispatch(
-        {.pipeline = {.kernel = "add"},
-         .push = AddParams{args.in[0].address, args.in[1].address, args.out.address, args.out.elements()},
-         .reads = {args.in[0].access(), args.in[1].access()},
+        kernels::Add{
+            .params = {.a = args.in[0].address, .b = args.in[1].address, .y = args.out.address, .count = count}},
+        {.reads = {args.in[0].access(), args.in[1].access()},
          .writes = {args.out.access()},
-         .groups = {divide_up(args.out.elements(), 256), 1, 1}});
+         .groups = {divide_up(count, kernels::Add::workgroup_size()), 1, 1}});
 }
 
 const Registration<op::Add> kAddKernel{record};

@@ -7,24 +7,11 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct DecodeParams {
-    VkDeviceAddress q, step, positions, sequence_of_row, single_rows, blocks, cache_k, cache_v, counters, parts, y;
-    uint32_t stride, rows, window;
-    float scale, softcap;
-    Chain chain = {};
-};
-
-struct PrefillParams {
-    VkDeviceAddress q, step, row_tiles, blocks, cache_k, cache_v, y;
-    uint32_t stride, rows, window;
-    float scale, softcap;
-};
-
 constexpr int kMaxHeadDim = 256;  // what shared memory and registers have room for
 constexpr int kMaxGroup = 8;
 constexpr uint32_t kWide = 128;  // elements of a head; with more it takes twice the registers
 constexpr uint32_t kMaxSplits = 32;
-constexpr uint64_t kCounterBytes = 65536;    // as attention_decode.comp has it
+constexpr uint64_t kCounterBytes = 65536;    // as attention_row.glsl has it
 constexpr uint32_t kFragment = 16;           // rows, columns and depth of a matrix that a subgroup multiplies
 constexpr uint32_t kPreferredWarp = 32;      // lanes
 constexpr uint32_t kSingleRowSlots = 64;     // rows that are made at once where they are listed; more take turns
@@ -42,24 +29,26 @@ RowGroups row_groups(const AttentionTuning& tuning, const op::Attention& op, boo
     return {tuning.matrix_lanes, tuning.matrix_groups};
 }
 
-// The most that attention_decode.comp has in shared memory, heads that it makes included.
-uint32_t row_shared_bytes(uint32_t lanes, const op::Attention& op, bool matrices, bool cooperative) {
-    const auto head_dim = static_cast<uint32_t>(op.head_dim);
-    const auto group = static_cast<uint32_t>(op.heads / op.kv_heads);
-    const uint32_t warps = divide_up(lanes, kPreferredWarp), together = lanes / (head_dim / 4);
-    uint32_t floats = group * kMaxSplits * 2 + 1;  // what the splits have found
-    if (together > 0) {
-        const uint32_t rounds = divide_up(group + 2, together);
-        floats += rounds * (lanes + together * head_dim) + group * head_dim / 2;
-    }
-    if (matrices) {
-        floats += warps * (16 + group * head_dim + (cooperative ? 0 : 16 * kPreferredWarp));
-    } else {
-        const uint32_t teams = lanes / (head_dim / 8);
-        floats += group * (head_dim + lanes + teams) + std::min(group, std::max(512 / lanes, 1U)) * teams * head_dim;
-    }
-    return floats * sizeof(float);
+// Of a kernel of single rows, by what its size depends on; record_rows() fills in the rest.
+template <typename Kernel>
+typename Kernel::Constants row_constants(const op::Attention& op, uint32_t lanes, uint32_t splits, bool makes) {
+    return {.cache_type = 0,
+            .invocations = lanes,
+            .kv_heads = static_cast<uint32_t>(op.kv_heads),
+            .group = static_cast<uint32_t>(op.heads / op.kv_heads),
+            .head_dim = static_cast<uint32_t>(op.head_dim),
+            .block_tokens = 0,
+            .splits = splits,
+            .format = 0,
+            .listed = false,
+            .makes = makes,
+            .qkv_splits = 1,
+            .pairs = 0,
+            .interleaved = false,
+            .v_splits = 0};
 }
+using Rows = kernels::AttentionDecode;
+using MatrixRows = kernels::AttentionDecodeMatrix;
 
 // How the rows share the device.
 struct Split {
@@ -91,19 +80,49 @@ struct PrefillTile {
     uint32_t rows, positions;
 };
 
-// As attention_prefill.comp lays it out: keys, values, scores, weights, and queries in place of the first two or,
-// without cooperative matrices, beside them.
-uint32_t shared_bytes(const PrefillTile& tile, uint32_t head_dim, bool matrix) {
-    const uint32_t row = head_dim * 2 + 16;
-    const uint32_t work = tile.positions * 2 * row + tile.rows * (tile.positions * 6 + 32);
-    return matrix ? std::max(work, tile.rows * row) : work + tile.rows * row;
+using Tiles = kernels::AttentionPrefill;
+using LaneTiles = kernels::AttentionLanes;
+
+uint32_t tile_warp(const Capabilities& device) {
+    return device.cooperative_matrix ? std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup)
+                                     : kPreferredWarp;
+}
+
+Tiles::Constants tile_constants(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
+    const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
+    const uint32_t warp = tile_warp(device);
+    return {.cache_type = cache_type(call.cache),
+            .lanes = tile.rows / kFragment * warp,
+            .subgroup = warp,
+            .fragment_cols = kFragment,
+            .fragment_rows = kFragment,
+            .fragment_depth = kFragment,
+            .kv_heads = shape.kv_heads,
+            .group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads,
+            .head_dim = shape.head_dim,
+            .block_tokens = shape.block_tokens,
+            .rows = tile.rows,
+            .positions = tile.positions,
+            .format = static_cast<uint32_t>(call.format),
+            .queries_aside = !device.cooperative_matrix};
+}
+
+LaneTiles::Constants lane_constants(const PrefillTile& tile, const AttentionCall& call) {
+    const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
+    return {.cache_type = cache_type(call.cache),
+            .invocations = tile.rows / kFragment * kPreferredWarp,
+            .kv_heads = shape.kv_heads,
+            .group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads,
+            .head_dim = shape.head_dim,
+            .block_tokens = shape.block_tokens,
+            .positions = tile.positions,
+            .format = static_cast<uint32_t>(call.format)};
 }
 
 // Where nothing fits: no rows.
 PrefillTile fit_tile(const AttentionTuning& tuning, const Capabilities& device, const AttentionCall& call) {
-    const auto head_dim = static_cast<uint32_t>(call.op.head_dim);
     PrefillTile tile{tuning.tile_rows, tuning.tile_positions};
-    const auto fits = [&] { return shared_bytes(tile, head_dim, device.cooperative_matrix) <= device.shared_bytes; };
+    const auto fits = [&] { return Tiles::shared_bytes(tile_constants(tile, device, call)) <= device.shared_bytes; };
     while (!fits() && tile.rows > kFragment) tile.rows /= 2;
     while (!fits() && tile.positions > kFragment) tile.positions /= 2;
     const bool whole_blocks = call.format != ActivationFormat::q8 || tile.positions % 32 == 0;
@@ -116,9 +135,9 @@ PrefillTile fit_lanes(const AttentionTuning& tuning, const Capabilities& device,
     if (tuning.lane_rows == 0 || call.format == ActivationFormat::q8 || head_dim % 64 != 0) return {0, 0};
     const uint32_t positions =
         head_dim > kWide ? std::max(tuning.lane_positions / 2, kFragment) : tuning.lane_positions;
-    const uint32_t emulation = device.cooperative_matrix ? 0 : tuning.lane_rows / kFragment * kPreferredWarp * 64;
-    const bool fits = positions * (4 * head_dim + 72) + emulation <= device.shared_bytes;
-    return fits ? PrefillTile{tuning.lane_rows, positions} : PrefillTile{0, 0};
+    const PrefillTile tile{tuning.lane_rows, positions};
+    const uint32_t shared_bytes = LaneTiles::shared_bytes(lane_constants(tile, call), matrices_of(device));
+    return shared_bytes <= device.shared_bytes ? tile : PrefillTile{0, 0};
 }
 
 // What the kernels of tiles and of single rows touch. They write different rows, so only the first of them to be
@@ -142,86 +161,110 @@ Touched touched(const AttentionTuning& tuning, const AttentionCall& call) {
     return touched;
 }
 
-PipelineKey lanes_pipeline(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
-    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
-    const bool matrix = device.cooperative_matrix;
-    return {.kernel = matrix ? "attention_lanes.khr" : "attention_lanes.scalar",
-            .constants = {cache_type(call.cache), tile.rows / kFragment * kPreferredWarp, shape.kv_heads,
-                          static_cast<uint32_t>(call.op.heads) / shape.kv_heads, shape.head_dim, shape.block_tokens,
-                          tile.positions, static_cast<uint32_t>(call.format)},
-            .subgroup = matrix ? kPreferredWarp : 0};
-}
-
-PipelineKey tiles_pipeline(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
-    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
-    const bool matrix = device.cooperative_matrix;
-    const uint32_t warp =
-        matrix ? std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup) : kPreferredWarp;
-    return {.kernel = matrix ? "attention_prefill.khr" : "attention_prefill.scalar",
-            .constants = {cache_type(call.cache), tile.rows / kFragment * warp, warp, kFragment, kFragment, kFragment,
-                          shape.kv_heads, static_cast<uint32_t>(call.op.heads) / shape.kv_heads, shape.head_dim,
-                          shape.block_tokens, tile.rows, tile.positions, static_cast<uint32_t>(call.format),
-                          matrix ? 0U : 1U},
-            .subgroup = matrix ? warp : 0};
+kernels::TileParams tile_params(const AttentionCall& call) {
+    const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
+    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
+    return {.q = call.q,
+            .step = call.step.header,
+            .row_tiles = call.step.row_tiles,
+            .blocks = shape.blocks,
+            .cache_k = layer.keys.address,
+            .cache_v = layer.values.address,
+            .y = call.y,
+            .stride = shape.stride,
+            .rows = call.rows,
+            .window = static_cast<uint32_t>(call.op.window),
+            .scale = call.op.scale,
+            .softcap = call.op.softcap};
 }
 
 // One workgroup per head and tile of rows.
-Status record_tiles(Recorder& recorder, PipelineKey pipeline, uint32_t tile_rows, const AttentionCall& call,
-                    const Touched& access) {
-    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
-    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
+Status record_tiles(Recorder& recorder, const PrefillTile& tile, const PrefillTile& lanes, const Capabilities& device,
+                    const AttentionCall& call, const Touched& access) {
+    const bool by_lanes = lanes.rows != 0;
+    const kernels::TileParams params = tile_params(call);
+    const kernels::Matrix matrix = matrices_of(device);
+    const uint32_t warp = by_lanes ? kPreferredWarp : tile_warp(device);
     return recorder.dispatch(
-        {.pipeline = std::move(pipeline),
-         .push = PrefillParams{call.q, call.step.header, call.step.row_tiles, shape.blocks, layer.keys.address,
-                               layer.values.address, call.y, shape.stride, call.rows,
-                               static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
-         .reads = access.reads,
+        by_lanes
+            ? KernelCall(LaneTiles{.matrix = matrix, .constants = lane_constants(lanes, call), .params = params})
+            : KernelCall(Tiles{.matrix = matrix, .constants = tile_constants(tile, device, call), .params = params}),
+        {.reads = access.reads,
          .writes = access.writes,
-         .groups = {static_cast<uint32_t>(call.op.heads), divide_up(kTileRows, tile_rows), max_row_tiles(call.rows)}});
+         .groups = {static_cast<uint32_t>(call.op.heads), divide_up(kTileRows, by_lanes ? lanes.rows : tile.rows),
+                    max_row_tiles(call.rows)},
+         .subgroup = device.cooperative_matrix ? warp : 0});
 }
 
-// What attention_decode.comp can do by matrices, within the shared memory that leaves room for several workgroups.
-bool fits_matrices(const AttentionTuning& tuning, const AttentionCall& call, const CacheShapeParams& shape) {
+// What attention_decode_matrix.comp can do, within the shared memory that leaves room for several workgroups.
+bool fits_matrices(const AttentionTuning& tuning, const AttentionCall& call) {
     constexpr uint32_t kTilePositions = 16;
-    constexpr uint32_t kMostShared = 16384;
-    const uint32_t group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads;
+    constexpr uint32_t kMostShared = 18432;
+    const uint32_t lanes = row_groups(tuning, call.op, true).lanes;
     return tuning.matrix_lanes != 0 && call.rows > 1 && call.cache.shape().dtype == DType::f16 &&
-           shape.head_dim % 128 == 0 && shape.block_tokens % kTilePositions == 0 &&
-           row_groups(tuning, call.op, true).lanes / 32 * group * shape.head_dim * sizeof(float) <= kMostShared;
+           call.op.head_dim % 128 == 0 && call.cache.shape().block_tokens % kTilePositions == 0 &&
+           MatrixRows::shared_bytes(row_constants<MatrixRows>(call.op, lanes, 1, false), kernels::Matrix::khr) <=
+               kMostShared;
+}
+
+kernels::RowParams row_params(const AttentionCall& call, const Scratch& scratch) {
+    const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
+    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
+    return {.q = call.heads == nullptr ? call.q : call.heads_block,
+            .step = call.step.header,
+            .positions = call.step.positions,
+            .sequence_of_row = call.step.sequence_of_row,
+            .single_rows = call.step.single_rows,
+            .blocks = shape.blocks,
+            .cache_k = layer.keys.address,
+            .cache_v = layer.values.address,
+            .counters = call.scratch,
+            .parts = call.scratch + scratch.parts,
+            .y = call.y,
+            .stride = shape.stride,
+            .rows = call.rows,
+            .window = static_cast<uint32_t>(call.op.window),
+            .scale = call.op.scale,
+            .softcap = call.op.softcap};
 }
 
 // One workgroup per split, kv head and row. How many positions a split has to read is known to the device alone.
 // `listed`: only the step's single rows.
 Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,
                    const AttentionCall& call, const Touched& access, bool listed) {
-    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.op.cache);
-    const DeviceCache::Layer& layer = call.cache.layer(call.op.cache);
-    const auto heads = static_cast<uint32_t>(call.op.heads);
-    const bool matrices = fits_matrices(tuning, call, shape);
+    const auto kv_heads = static_cast<uint32_t>(call.op.kv_heads);
+    const bool matrices = fits_matrices(tuning, call);
     const RowGroups by = row_groups(tuning, call.op, matrices);
     const Split split = split_of(by.groups, call.op, call.rows, listed);
     const Scratch scratch = scratch_of(call.op, uint64_t{split.slots} * split.splits);
-    CHECK(split.splits == 1 || uint64_t{split.slots} * shape.kv_heads * sizeof(uint32_t) <= kCounterBytes);
-    const bool cooperative = matrices && device.cooperative_matrix;
-    const auto [qkv_splits, pairs, interleaved, v_splits] =
-        call.heads == nullptr ? std::array<uint32_t, 4>{1, 0, 0, 0} : heads_constants(*call.heads);
+    CHECK(split.splits == 1 || uint64_t{split.slots} * kv_heads * sizeof(uint32_t) <= kCounterBytes);
+    const auto filled_in = [&](auto constants) {
+        constants.cache_type = cache_type(call.cache);
+        constants.block_tokens = static_cast<uint32_t>(call.cache.shape().block_tokens);
+        constants.format = static_cast<uint32_t>(call.format);
+        constants.listed = listed;
+        if (call.heads == nullptr) return constants;
+        const HeadsTurns turns = heads_turns(*call.heads);
+        constants.qkv_splits = call.heads->splits;
+        constants.pairs = turns.pairs;
+        constants.interleaved = turns.interleaved;
+        constants.v_splits = call.heads->v_splits;
+        return constants;
+    };
+    const bool makes = call.heads != nullptr;
+    const kernels::RowParams params = row_params(call, scratch);
     return recorder.dispatch(
-        {.pipeline = {.kernel = !matrices     ? "attention_decode.none"
-                                : cooperative ? "attention_decode.khr"
-                                              : "attention_decode.scalar",
-                      .constants = {cache_type(call.cache), by.lanes, shape.kv_heads, heads / shape.kv_heads,
-                                    shape.head_dim, shape.block_tokens, split.splits,
-                                    static_cast<uint32_t>(call.format), listed ? 1U : 0U,
-                                    call.heads == nullptr ? 0U : 1U, qkv_splits, pairs, interleaved, v_splits},
-                      .subgroup = cooperative ? kPreferredWarp : 0},
-         .push = DecodeParams{call.heads == nullptr ? call.q : call.heads_block, call.step.header, call.step.positions,
-                              call.step.sequence_of_row, call.step.single_rows, shape.blocks, layer.keys.address,
-                              layer.values.address, call.scratch, call.scratch + scratch.parts, call.y, shape.stride,
-                              call.rows, static_cast<uint32_t>(call.op.window), call.op.scale, call.op.softcap},
-         .reads = access.reads,
+        matrices ? KernelCall(MatrixRows{
+                       .matrix = matrices_of(device),
+                       .constants = filled_in(row_constants<MatrixRows>(call.op, by.lanes, split.splits, makes)),
+                       .params = params})
+                 : KernelCall(Rows{.constants = filled_in(row_constants<Rows>(call.op, by.lanes, split.splits, makes)),
+                                   .params = params}),
+        {.reads = access.reads,
          .writes = listed ? std::vector<Access>{} : access.writes,
-         .chains = call.one_row_each,
-         .groups = {shape.kv_heads, split.slots, split.splits}});
+         .groups = {kv_heads, split.slots, split.splits},
+         .subgroup = matrices && device.cooperative_matrix ? kPreferredWarp : 0,
+         .chains = call.one_row_each});
 }
 
 }  // namespace
@@ -232,10 +275,13 @@ bool attention_supported(const op::Attention& op, const DeviceCache& cache) {
 }
 
 bool attention_makes_heads(const AttentionTuning& tuning, const Capabilities& device, const op::Attention& op) {
+    const auto shared_bytes = [&](uint32_t lanes, bool matrices) {
+        if (!matrices) return Rows::shared_bytes(row_constants<Rows>(op, lanes, kMaxSplits, true));
+        return MatrixRows::shared_bytes(row_constants<MatrixRows>(op, lanes, kMaxSplits, true), matrices_of(device));
+    };
     const auto fits = [&](bool matrices) {
         const uint32_t lanes = row_groups(tuning, op, matrices).lanes;
-        return lanes >= static_cast<uint32_t>(op.head_dim) / 4 &&
-               row_shared_bytes(lanes, op, matrices, device.cooperative_matrix) <= device.shared_bytes;
+        return lanes >= static_cast<uint32_t>(op.head_dim) / 4 && shared_bytes(lanes, matrices) <= device.shared_bytes;
     };
     return fits(false) && (tuning.matrix_lanes == 0 || fits(true));
 }
@@ -257,11 +303,7 @@ Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const
     if (call.one_row_each || tile.rows == 0 || max_row_tiles(call.rows) == 0) {
         return record_rows(recorder, tuning, device, call, access, false);
     }
-    if (const PrefillTile lanes = fit_lanes(tuning, device, call); lanes.rows != 0) {
-        TRY(record_tiles(recorder, lanes_pipeline(lanes, device, call), lanes.rows, call, access));
-    } else {
-        TRY(record_tiles(recorder, tiles_pipeline(tile, device, call), tile.rows, call, access));
-    }
+    TRY(record_tiles(recorder, tile, fit_lanes(tuning, device, call), device, call, access));
     return record_rows(recorder, tuning, device, call, access, true);
 }
 

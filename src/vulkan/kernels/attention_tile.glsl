@@ -1,6 +1,5 @@
-// What the kernels of attention of many rows share: their parameters (PrefillParams of kernels/attention_paged.cpp), and the
-// rows and positions of a workgroup.
-layout(push_constant, scalar) uniform Params {
+// What the kernels of attention of many rows share: their parameters, and the rows and positions of a workgroup.
+layout(push_constant, scalar) uniform TileParams {
     uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]
     uint64_t step;
     uint64_t row_tiles;

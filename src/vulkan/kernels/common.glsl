@@ -13,11 +13,16 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Fl
 layout(buffer_reference, scalar, buffer_reference_align = 2) readonly buffer Halves { float16_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer HalvesOut { float16_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) readonly buffer Shorts { uint16_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 1) readonly buffer Bytes { uint8_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Ints { int at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer IntsOut { int at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Uints { uint at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Uint2s { uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Uint4s { uvec4 at[]; };
+
+// What MATRIX may be.
+#define SCALAR 0
+#define KHR 1
 
 float largest_of(vec4 value) {
     const vec4 magnitude = abs(value);

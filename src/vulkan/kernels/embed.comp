@@ -1,5 +1,5 @@
 // out[row] = scale * table[ids[row]]; one workgroup per row.
-//! WEIGHT: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! WEIGHT: all
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -18,6 +18,7 @@ layout(push_constant, scalar) uniform Params {
 layout(buffer_reference, scalar, buffer_reference_align = 16) writeonly buffer Out { vec4 at[]; };
 
 void main() {
+    prepare_weights(p.table, gl_WorkGroupSize.x);
     const uint row = gl_WorkGroupID.x;
     const uint from = uint(Ints(p.ids).at[row]);
 #if PLAIN
@@ -31,7 +32,7 @@ void main() {
     const uint quads = p.cols / 4u;
     for (uint i = gl_LocalInvocationID.x; i < quads; i += gl_WorkGroupSize.x) {
 #if PLAIN
-        const vec4 value = plain_values(p.table, from * quads + i);
+        const vec4 value = plain_values(p.table, from, i, quads);
 #else
         const vec4 value = block_values(load_block(p.table, from, i / 8u, quads / 8u), i % 8u);
 #endif

@@ -6,8 +6,10 @@
 // FRAGMENT_DEPTH, of activations FRAGMENT_DEPTH x FRAGMENT_ROWS, sums are FRAGMENT_COLS x FRAGMENT_ROWS. In memory the
 // first two have their inputs side by side as f16 (weights that are loaded "across": their outputs), sums their outputs as
 // f32; strides count uvec4.
-#define SCALAR 0
-#define KHR 1
+
+// Elements of the sums that a lane has. Not sums.length(): of sizes that are specialization constants that is one too, in
+// a form that Mesa's drivers do not know.
+const uint LANE_SUMS = FRAGMENT_COLS * FRAGMENT_ROWS / SUBGROUP;
 
 #if MATRIX == KHR
 #extension GL_NV_cooperative_matrix : require
@@ -28,7 +30,7 @@
 #define MULTIPLY_ADD(sums, weights, activations) sums = coopMatMulAddNV(weights, activations, sums)
 #define STORE_SUMS(sums, at, stride) coopMatStoreNV(sums, memory, at, stride, true)
 #define SCALE_SUMS(sums, factors) \
-    [[unroll]] for (uint element = 0u; element < sums.length(); ++element) sums[element] *= factors[element]
+    [[unroll]] for (uint element = 0u; element < LANE_SUMS; ++element) sums[element] *= factors[element]
 #else
 // A fragment is only where it lies: its elements are read when they are multiplied.
 struct Fragment {
@@ -41,7 +43,6 @@ struct Fragment {
 
 // Element i of a lane is number i * SUBGROUP + lane of the sums, counted row after row. They are only touched one by one, in
 // loops that stay loops: software devices compile whole copies of such arrays for minutes.
-const uint LANE_SUMS = FRAGMENT_COLS * FRAGMENT_ROWS / SUBGROUP;
 struct Sums {
     float at[LANE_SUMS];
 };

@@ -4,7 +4,7 @@
 //
 // Where the weights are TILED, each 32 lanes take four blocks of eight rows, which lie together; the outputs of a lane are
 // eight apart.
-//! WEIGHT: q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! WEIGHT: blocks
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -75,13 +75,10 @@ float block_product(Block w, uvec4 low, uvec4 high, vec2 scale_sums) {
         dots.y = dot4(w.q[1][i], high[i], dots.y);
     }
     const vec2 sums = unpackHalf2x16(floatBitsToUint(scale_sums.y));
-#if WEIGHT == Q6_K
-    return scale_sums.x * (dot(w.scale, vec2(dots)) + dot(w.offset, sums));
-#elif WEIGHT == Q8_0
-    return scale_sums.x * w.scale.x * float(dots.x + dots.y);
-#else
-    return scale_sums.x * (w.scale.x * float(dots.x + dots.y) + w.offset.x * (sums.x + sums.y));
-#endif
+    const vec2 products = TWO_SCALES ? w.scale * vec2(dots) : vec2(w.scale.x * float(dots.x + dots.y), 0.0);
+    if (!OFFSETS && ZERO == 0) return scale_sums.x * (products.x + products.y);
+    const vec2 offsets = TWO_SCALES ? w.offset * sums : vec2(w.offset.x * (sums.x + sums.y), 0.0);
+    return scale_sums.x * (products.x + products.y + offsets.x + offsets.y);
 }
 
 // Of the lanes of a row, which this one is.
@@ -126,7 +123,7 @@ void add_blocks(uint begin, inout float sum[SUMS]) {
             const uvec4 low = load_x(0u, block), high = load_x(1u, block);
             const vec2 scale_sums = load_scale(block);
             [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-                sum[i] += block_product(decode_block(raw[u][i], block), low, high, scale_sums);
+                sum[i] += block_product(decode_block(raw[u][i]), low, high, scale_sums);
             }
         }
     }
@@ -177,6 +174,7 @@ void store_glu(uint tile, float sum[SUMS]) {
 void main() {
     const uint tiles = (p.outputs + TILE - 1u) / TILE;
     load_blocks(gl_WorkGroupID.x, 0u);
+    prepare_weights(p.weight, LANES);
     x_at = p.x + await_chain(p.chain);
     if (STAGED) stage();
     for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {

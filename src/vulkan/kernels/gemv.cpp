@@ -8,15 +8,6 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct GemvParams {
-    PlaneAddresses weight;
-    VkDeviceAddress x, bias, y;
-    uint32_t outputs;
-    Chain chain = {};
-};
-
-constexpr uint32_t kSharedReserve = 4096;  // for what is in shared memory beside x
-
 // As many as the tuning allows, but no more than a lane has, and so that none is left over where that can be had.
 uint32_t unroll_for(uint32_t blocks, uint32_t per_row, uint32_t allowed) {
     const uint32_t each = divide_up(blocks, per_row);
@@ -45,18 +36,26 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
     const uint32_t per_row = tiled ? std::min(tuning.lanes_per_row, tuning.lanes / 8) : tuning.lanes_per_row;
     const uint32_t tile = tuning.lanes / per_row * tuning.rows;
     CHECK(!call.glu || (tile % 32 == 0 && call.outputs % 32 == 0));
-    const bool staged = tuning.staged != 0 && blocks * 40 + kSharedReserve <= capabilities.shared_bytes;
+    kernels::Gemv::Constants constants{.lanes = tuning.lanes,
+                                       .lanes_per_row = per_row,
+                                       .rows = tuning.rows,
+                                       .unroll = unroll_for(blocks, per_row, tuning.unroll),
+                                       .blocks = blocks,
+                                       .staged = tuning.staged != 0,
+                                       .subgroup = capabilities.subgroup,
+                                       .glu = call.glu.has_value(),
+                                       .activation = call.glu ? static_cast<uint32_t>(*call.glu) : 0U,
+                                       .tiled = tiled};
+    if (kernels::Gemv::shared_bytes(constants, call.dtype) > capabilities.shared_bytes) constants.staged = false;
     const uint32_t groups = std::min(divide_up(call.outputs, tile), tuning.groups);
-    return rec.dispatch(
-        {.pipeline = {.kernel = weight_kernel("gemv", call.dtype),
-                      .constants = {tuning.lanes, per_row, tuning.rows, unroll_for(blocks, per_row, tuning.unroll),
-                                    blocks, staged ? 1U : 0U, capabilities.subgroup, call.glu ? 1U : 0U,
-                                    call.glu ? static_cast<uint32_t>(*call.glu) : 0U, tiled ? 1U : 0U}},
-         .push = GemvParams{call.weight.planes, call.x.begin, call.bias, call.y.begin, call.outputs},
-         .reads = {call.x},
-         .writes = {call.y},
-         .chains = true,
-         .groups = {groups, 1, 1}});
+    return rec.dispatch(kernels::Gemv{.weight = call.dtype,
+                                      .constants = constants,
+                                      .params = {.weight = call.weight.addresses(),
+                                                 .x = call.x.begin,
+                                                 .bias = call.bias,
+                                                 .y = call.y.begin,
+                                                 .outputs = call.outputs}},
+                        {.reads = {call.x}, .writes = {call.y}, .groups = {groups, 1, 1}});
 }
 
 }  // namespace tandem::vulkan

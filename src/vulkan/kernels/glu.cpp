@@ -5,18 +5,15 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct GluParams {
-    VkDeviceAddress gate, up, y;
-    uint32_t count;
-};
-
 Status record(Recorder& rec, const op::Glu& op, const Args& args) {
+    const uint32_t count = args.out.elements();
     return rec.dispatch(
-        {.pipeline = {.kernel = "glu", .constants = {static_cast<uint32_t>(op.activation)}},
-         .push = GluParams{args.in[0].address, args.in[1].address, args.out.address, args.out.elements()},
-         .reads = {args.in[0].access(), args.in[1].access()},
+        kernels::Glu{
+            .constants = {.activation = static_cast<uint32_t>(op.activation)},
+            .params = {.gate = args.in[0].address, .up = args.in[1].address, .y = args.out.address, .count = count}},
+        {.reads = {args.in[0].access(), args.in[1].access()},
          .writes = {args.out.access()},
-         .groups = {divide_up(args.out.elements(), 256), 1, 1}});
+         .groups = {divide_up(count, kernels::Glu::workgroup_size()), 1, 1}});
 }
 
 const Registration<op::Glu> kGluKernel{record};

@@ -23,7 +23,7 @@ const uint ROUNDS = 1u;
 #include "heads.glsl"
 
 layout(push_constant, scalar) uniform Params {
-    Heads heads;
+    HeadsBlock heads;
     uint64_t step;
     uint64_t positions;
     uint64_t sequence_of_row;

@@ -4,35 +4,24 @@
 
 namespace tandem::vulkan {
 
-namespace {
-
-struct HeadsParams {
-    HeadsBlock heads;
-    VkDeviceAddress step, positions, sequence_of_row, blocks, cache_k, cache_v, q;
-    uint32_t stride, rows;
-    Chain chain = {};
-};
-
-}  // namespace
-
 bool heads_supported(const DeviceCache& cache, int layer) {
     return cache.shape().dtype != DType::f32 && cache.layer_shape(layer).head_dim % 4 == 0;
 }
 
-HeadsBlock heads_block(const HeadsCall& call) {
-    return {call.qkv,
-            call.v,
-            call.q_norm,
-            call.k_norm,
-            call.turns,
-            call.eps,
-            call.rope == nullptr ? 1.0F : call.rope->magnitude};
+kernels::HeadsBlock heads_block(const HeadsCall& call) {
+    return {.qkv = call.qkv,
+            .v = call.v,
+            .q_norm = call.q_norm,
+            .k_norm = call.k_norm,
+            .turns = call.turns,
+            .eps = call.eps,
+            .magnitude = call.rope == nullptr ? 1.0F : call.rope->magnitude};
 }
 
-std::array<uint32_t, 4> heads_constants(const HeadsCall& call) {
-    const uint32_t pairs = call.rope == nullptr ? 0 : static_cast<uint32_t>(call.rope->inv_freq.size());
-    const bool interleaved = call.rope != nullptr && call.rope->layout == op::RopeLayout::interleaved;
-    return {call.splits, pairs, interleaved ? 1U : 0U, call.v_splits};
+HeadsTurns heads_turns(const HeadsCall& call) {
+    if (call.rope == nullptr) return {};
+    return {.pairs = static_cast<uint32_t>(call.rope->inv_freq.size()),
+            .interleaved = call.rope->layout == op::RopeLayout::interleaved};
 }
 
 std::vector<Access> heads_reads(const HeadsCall& call) {
@@ -46,22 +35,35 @@ std::vector<Access> heads_reads(const HeadsCall& call) {
 // One workgroup per head and row: of a single row, all heads are under way at once.
 Status record_heads(Recorder& recorder, const Capabilities& capabilities, const HeadsCall& call) {
     CHECK(heads_supported(call.cache, call.layer));
-    const CacheShapeParams shape = cache_shape(call.cache, call.step, call.layer);
+    const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.layer);
     const DeviceCache::Layer& layer = call.cache.layer(call.layer);
     const uint32_t lanes = divide_up(shape.head_dim / 4, capabilities.subgroup) * capabilities.subgroup;
-    const auto [splits, pairs, interleaved, v_splits] = heads_constants(call);
-    return recorder.dispatch(
-        {.pipeline = {.kernel = "heads",
-                      .constants = {cache_type(call.cache), lanes, call.heads, shape.kv_heads, shape.head_dim,
-                                    shape.block_tokens, splits, pairs, interleaved, v_splits}},
-         .push = HeadsParams{heads_block(call), call.step.header, call.step.positions, call.step.sequence_of_row,
-                             shape.blocks, layer.keys.address, layer.values.address, call.q, shape.stride, call.rows},
-         .reads = heads_reads(call),
-         .writes = {{call.q, uint64_t{call.rows} * call.heads * shape.head_dim * sizeof(uint16_t)},
-                    whole(layer.keys),
-                    whole(layer.values)},
-         .chains = true,
-         .groups = {call.heads + 2 * shape.kv_heads, call.rows, 1}});
+    const HeadsTurns turns = heads_turns(call);
+    return recorder.dispatch(kernels::Heads{.constants = {.cache_type = cache_type(call.cache),
+                                                          .invocations = lanes,
+                                                          .heads = call.heads,
+                                                          .kv_heads = shape.kv_heads,
+                                                          .head_dim = shape.head_dim,
+                                                          .block_tokens = shape.block_tokens,
+                                                          .qkv_splits = call.splits,
+                                                          .pairs = turns.pairs,
+                                                          .interleaved = turns.interleaved,
+                                                          .v_splits = call.v_splits},
+                                            .params = {.heads = heads_block(call),
+                                                       .step = call.step.header,
+                                                       .positions = call.step.positions,
+                                                       .sequence_of_row = call.step.sequence_of_row,
+                                                       .blocks = shape.blocks,
+                                                       .cache_k = layer.keys.address,
+                                                       .cache_v = layer.values.address,
+                                                       .q = call.q,
+                                                       .stride = shape.stride,
+                                                       .rows = call.rows}},
+                             {.reads = heads_reads(call),
+                              .writes = {{call.q, uint64_t{call.rows} * call.heads * shape.head_dim * sizeof(uint16_t)},
+                                         whole(layer.keys),
+                                         whole(layer.values)},
+                              .groups = {call.heads + 2 * shape.kv_heads, call.rows, 1}});
 }
 
 }  // namespace tandem::vulkan

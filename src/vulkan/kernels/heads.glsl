@@ -3,7 +3,7 @@
 // work at once, in ROUNDS. To come after step.glsl and the constants that it names.
 #include "rope.glsl"
 
-struct Heads {
+struct HeadsBlock {
     uint64_t qkv;     // f32 [QKV_SPLITS][rows][HEADS + 2 * KV_HEADS][HEAD_DIM], without v KV_HEADS less
     uint64_t v;       // f32 [V_SPLITS][rows][KV_HEADS][HEAD_DIM]
     uint64_t q_norm;  // f32 [HEAD_DIM], or 0
@@ -35,7 +35,7 @@ struct HeadRow {
     uint64_t cache_k, cache_v;
 };
 
-vec4 load_head(Heads h, HeadRow at, uint64_t ready, uint head, uint quad) {
+vec4 load_head(HeadsBlock h, HeadRow at, uint64_t ready, uint head, uint quad) {
     vec4 x = vec4(0.0);
     if (V_SPLITS != 0u && head >= HEADS + KV_HEADS) {
         const uint first = (at.row * KV_HEADS + head - HEADS - KV_HEADS) * QUADS + quad;
@@ -72,7 +72,7 @@ struct Prepared {
     vec4 q_norm, k_norm;
     vec2 turn[4];
 };
-Prepared prepare_heads(Heads h, HeadRow at, uint lane) {
+Prepared prepare_heads(HeadsBlock h, HeadRow at, uint lane) {
     const uint quad = lane % QUADS;
     Prepared prepared;
     if (h.q_norm != 0ul) {
@@ -104,7 +104,7 @@ void put_head(HeadRow at, uint number, uint quad, vec4 x) {
 }
 
 // Heads 0 to count - 1, by all lanes. `ready`: of await_chain.
-void make_heads(Heads h, HeadRow at, Prepared prepared, uint64_t ready, uint lane, uint count) {
+void make_heads(HeadsBlock h, HeadRow at, Prepared prepared, uint64_t ready, uint lane, uint count) {
     const uint team = lane / QUADS, quad = lane % QUADS;
     vec4 x[ROUNDS];
     [[unroll]] for (uint r = 0u; r < ROUNDS; ++r) {

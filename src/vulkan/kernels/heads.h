@@ -2,11 +2,11 @@
 // every sequence has a single row, attention does it itself.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "graph/ops.h"
 #include "vulkan/cache.h"
+#include "vulkan/kernels/contracts.h"
 #include "vulkan/recorder.h"
 #include "vulkan/step_state.h"
 
@@ -32,13 +32,13 @@ struct HeadsCall {
 
 // Heads of a multiple of four elements, in a cache of f16 or q8_0.
 bool heads_supported(const DeviceCache& cache, int layer);
-// What attention takes to make them by itself (attention_makes_heads): a block on the device, and constants.
-struct HeadsBlock {
-    VkDeviceAddress qkv, v, q_norm, k_norm, turns;
-    float eps, magnitude;
+// What attention takes to make them by itself (attention_makes_heads): a block on the device, and how they are turned.
+kernels::HeadsBlock heads_block(const HeadsCall& call);
+struct HeadsTurns {
+    uint32_t pairs = 0;
+    bool interleaved = false;
 };
-HeadsBlock heads_block(const HeadsCall& call);
-std::array<uint32_t, 4> heads_constants(const HeadsCall& call);
+HeadsTurns heads_turns(const HeadsCall& call);
 // What it reads.
 std::vector<Access> heads_reads(const HeadsCall& call);
 

@@ -6,8 +6,6 @@
 //   sums (outputs x rows)       elements 0..7: rows 2t, 2t + 1, 2t + 8, 2t + 9 of output g, then of output g + 8
 // With ROWS = 8 there is no row from 8 on, and activations and sums have four elements.
 // MATRIX == KHR: cooperative matrices. MATRIX == SCALAR: the same by plain code, to test the kernels that use it.
-#define SCALAR 0
-#define KHR 1
 
 const uint LANES = 32u;  // of a warp
 const uint ELEMENTS = ROWS / 2u;  // of activations and sums, of a lane

@@ -28,9 +28,9 @@ void main() {
     coopMatLoadNV(activations, HalvesOut(p.halves).at, 0u, 16u, false);
     coopMatLoadNV(sums, FloatsOut(p.floats).at, 0u, 16u, false);
     [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-        IntsOut(p.found).at[LANE * 8u + i] = i < weights.length() ? int(weights[i]) : -1;
-        IntsOut(p.found).at[256u + LANE * 8u + i] = i < activations.length() ? int(activations[i]) : -1;
-        IntsOut(p.found).at[512u + LANE * 8u + i] = i < sums.length() ? int(sums[i]) : -1;
+        IntsOut(p.found).at[LANE * 8u + i] = i < COLS * DEPTH / 32u ? int(weights[i]) : -1;
+        IntsOut(p.found).at[256u + LANE * 8u + i] = i < DEPTH * ROWS / 32u ? int(activations[i]) : -1;
+        IntsOut(p.found).at[512u + LANE * 8u + i] = i < COLS * ROWS / 32u ? int(sums[i]) : -1;
     }
     // The roles of the types come from a product.
     MULTIPLY_ADD(sums, weights, activations);

@@ -1,6 +1,6 @@
 // out[row][o] = sum over i of x[row][i] * weight[o][i] + bias[o], in f32. A workgroup makes OUTPUTS outputs of ROWS rows:
 // its lanes share the blocks of 32 of a weight row and add their sums at the end.
-//! WEIGHT: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! WEIGHT: all
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -28,7 +28,7 @@ shared float partial[OUTPUTS * ROWS * LANES];
 #if PLAIN
 #define LOAD_CHUNK(o, c)
 #define CHUNK_QUADS 1u
-#define CHUNK_VALUES(o, c, i) plain_values(p.weight, (o) * (p.inputs / 4u) + (c))
+#define CHUNK_VALUES(o, c, i) plain_values(p.weight, o, c, p.inputs / 4u)
 #else
 #define LOAD_CHUNK(o, c) const Block block = load_block(p.weight, o, c, p.inputs / 32u);
 #define CHUNK_QUADS 8u
@@ -36,6 +36,7 @@ shared float partial[OUTPUTS * ROWS * LANES];
 #endif
 
 void main() {
+    prepare_weights(p.weight, LANES);
     const uint lane = gl_LocalInvocationID.x;
     const uint first_output = gl_WorkGroupID.x * OUTPUTS;
     const uint first_row = gl_WorkGroupID.y * ROWS;

@@ -5,12 +5,6 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct LinearParams {
-    PlaneAddresses weight;
-    VkDeviceAddress x, bias, y;
-    uint32_t inputs, outputs, rows;
-};
-
 constexpr uint32_t kLanes = 64;
 constexpr uint32_t kOutputs = 4;  // of a workgroup
 constexpr uint32_t kRows = 4;     // of a workgroup, where the bucket has more than one
@@ -22,13 +16,19 @@ Status record(Recorder& rec, const op::Linear& /*op*/, const Args& args) {
     std::vector<Access> reads = {x.access()};
     if (has_bias) reads.push_back(args.in[2].access());
     const uint32_t rows = x.rows == 1 ? 1 : kRows;
-    return rec.dispatch({.pipeline = {.kernel = weight_kernel("linear", weight.dtype),
-                                      .constants = {kLanes, kOutputs, rows, weight.weight.tiled ? 1U : 0U}},
-                         .push = LinearParams{weight.weight.planes, x.address, has_bias ? args.in[2].address : 0,
-                                              args.out.address, weight.cols, weight.rows, x.rows},
-                         .reads = std::move(reads),
-                         .writes = {args.out.access()},
-                         .groups = {divide_up(weight.rows, kOutputs), divide_up(x.rows, rows), 1}});
+    return rec.dispatch(
+        kernels::Linear{.weight = weight.dtype,
+                        .constants = {.lanes = kLanes, .outputs = kOutputs, .rows = rows, .tiled = weight.weight.tiled},
+                        .params = {.weight = weight.weight.addresses(),
+                                   .x = x.address,
+                                   .bias = has_bias ? args.in[2].address : 0,
+                                   .y = args.out.address,
+                                   .inputs = weight.cols,
+                                   .outputs = weight.rows,
+                                   .rows = x.rows}},
+        {.reads = std::move(reads),
+         .writes = {args.out.access()},
+         .groups = {divide_up(weight.rows, kOutputs), divide_up(x.rows, rows), 1}});
 }
 
 const Registration<op::Linear> kLinearKernel{record};

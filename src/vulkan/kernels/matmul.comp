@@ -4,7 +4,7 @@
 // A workgroup makes TILE_ROWS x TILE_COLS results, each of its subgroups ("warps") WARP_ROWS x WARP_COLS of them. In
 // steps of DEPTH inputs, the weights and activations of the next step come from memory into registers while the present
 // step is multiplied out of shared memory; they are made f16 on their way into it.
-//! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! WEIGHT: matrices
 //! MATRIX: khr scalar
 #version 460
 #pragma use_vulkan_memory_model
@@ -13,6 +13,10 @@
 #include "common.glsl"
 #include "functions.glsl"
 layout(constant_id = 13) const bool TILED = false;
+#define DECODES_TO_F16
+#if MATRIX == KHR
+#define SCALES_IN_F16  // devices with matrices compute with the smallest f16
+#endif
 #include "weights.glsl"
 #include "weights_f16.glsl"
 
@@ -132,7 +136,7 @@ void store_step(uint first_result, uint step, uint stage) {
             const uvec2 place = weight_place(i);
             const uint to = stage * STAGE + WEIGHTS + place.x * STRIDE + 4u * place.y;
             uvec4 values[4];
-            decode_f16(raw_weights[i], weight_block(step, place), values);
+            decode_f16(raw_weights[i], values);
             [[unroll]] for (uint j = 0u; j < 4u; ++j) memory[to + j] = values[j];
         }
     }
@@ -167,6 +171,7 @@ void put_slab(uint slab, uint split, uint row, uint result) {
 }
 
 void main() {
+    prepare_weights(p.weight, LANES);
     const uint band = gl_WorkGroupID.z % p.bands, split = gl_WorkGroupID.z / p.bands;
     const uint first_row = (band * gl_NumWorkGroups.x + gl_WorkGroupID.x) * TILE_ROWS;
     const uint first_result = gl_WorkGroupID.y * TILE_RESULTS;

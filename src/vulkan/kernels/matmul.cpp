@@ -10,12 +10,6 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
-    PlaneAddresses weight;
-    VkDeviceAddress x, scales, bias, y;
-    uint32_t inputs, outputs, rows, steps, bands;
-};
-
 constexpr uint32_t kFragment = 16;       // outputs, inputs and mostly rows of a matrix that a subgroup multiplies
 constexpr uint32_t kNarrowFragment = 8;  // rows of it, where tiles have no more
 constexpr uint32_t kBandTiles = 16;      // row tiles that run side by side
@@ -32,15 +26,26 @@ uint32_t fragment_rows(const MatmulTuning& t) {
     return t.warp_rows % kFragment == 0 ? kFragment : kNarrowFragment;
 }
 
-// As matmul.comp lays it out: tiles of f16 with 16 bytes between rows, or the results of one row of fragments.
-uint32_t shared_bytes(const MatmulTuning& t) {
-    const uint32_t tiles = t.stages * (t.tile_rows + t.tile_cols) * (t.depth * 2 + 16);
-    const uint32_t slabs = warps(t) * fragment_rows(t) * (t.warp_cols * 4 + 16);
-    return std::max(tiles, slabs);
-}
-
 uint32_t warp_lanes(const Capabilities& device) {
     return std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup);
+}
+
+kernels::Matmul::Constants constants_of(const MatmulTuning& t, const Capabilities& device) {
+    const uint32_t lanes = warp_lanes(device);
+    return {.lanes = warps(t) * lanes,
+            .subgroup = lanes,
+            .fragment_cols = kFragment,
+            .fragment_rows = fragment_rows(t),
+            .fragment_depth = kFragment,
+            .tile_rows = t.tile_rows,
+            .tile_cols = t.tile_cols,
+            .depth = t.depth,
+            .warp_rows = t.warp_rows,
+            .warp_cols = t.warp_cols,
+            .stages = t.stages,
+            .glu = 0,
+            .tail = true,
+            .tiled = false};
 }
 
 const MatmulTuning& choose(const Tuning& tuning, uint32_t rows) {
@@ -76,13 +81,13 @@ Result<MatmulTuning> fit_matmul(MatmulTuning tuning, const Capabilities& device)
         tuning.warp_rows = divide_up(tuning.warp_rows, kFragment) * kFragment;
         tuning.tile_rows = row_warps * tuning.warp_rows;
     }
-    if (shared_bytes(tuning) > device.shared_bytes) tuning.stages = 1;
-    while (shared_bytes(tuning) > device.shared_bytes && tuning.depth % 64 == 0) tuning.depth /= 2;
-    const uint32_t lanes = warps(tuning) * warp_lanes(device);
-    if (shared_bytes(tuning) > device.shared_bytes || lanes > device.max_workgroup) {
+    const auto shared = [&] { return kernels::Matmul::shared_bytes(constants_of(tuning, device)); };
+    if (shared() > device.shared_bytes) tuning.stages = 1;
+    while (shared() > device.shared_bytes && tuning.depth % 64 == 0) tuning.depth /= 2;
+    const uint32_t lanes = kernels::Matmul::workgroup_size(constants_of(tuning, device));
+    if (shared() > device.shared_bytes || lanes > device.max_workgroup) {
         return fail("a tile of {} x {} needs {} lanes and {} bytes of shared memory, the device has {} and {}",
-                    tuning.tile_rows, tuning.tile_cols, lanes, shared_bytes(tuning), device.max_workgroup,
-                    device.shared_bytes);
+                    tuning.tile_rows, tuning.tile_cols, lanes, shared(), device.max_workgroup, device.shared_bytes);
     }
     return tuning;
 }
@@ -101,22 +106,28 @@ Status record_matmul(Recorder& recorder, const Tuning& tuning, const Capabilitie
     const uint32_t steps = split_steps(chosen, call) * (chosen.depth / t.depth);
     const uint32_t row_tiles = divide_up(call.rows, t.tile_rows);
     const uint32_t bands = divide_up(row_tiles, kBandTiles);
-    const uint32_t lanes = warp_lanes(device);
-    const bool matrix = device.cooperative_matrix;
-    const uint32_t glu = call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0;
-    const bool tail = call.inputs % t.depth != 0;
+    kernels::Matmul::Constants constants = constants_of(t, device);
+    if (call.glu) constants.glu = 1 + static_cast<uint32_t>(*call.glu);
+    constants.tail = call.inputs % t.depth != 0;
+    constants.tiled = call.weight.tiled;
     return recorder.dispatch(
-        {.pipeline = {.kernel =
-                          find_kernel(fmt::format("matmul.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
-                      .constants = {warps(t) * lanes, lanes, kFragment, fragment_rows(t), kFragment, t.tile_rows,
-                                    t.tile_cols, t.depth, t.warp_rows, t.warp_cols, t.stages, glu, tail ? 1U : 0U,
-                                    call.weight.tiled ? 1U : 0U},
-                      .subgroup = matrix ? lanes : 0},
-         .push = Params{call.weight.planes, call.x, call.x + uint64_t{2} * call.rows * call.inputs, call.bias, call.y,
-                        call.inputs, call.outputs, call.rows, steps, bands},
-         .reads = {{call.x, activation_bytes(ActivationFormat::f16, call.rows, call.inputs)}},
+        kernels::Matmul{.weight = call.dtype,
+                        .matrix = matrices_of(device),
+                        .constants = constants,
+                        .params = {.weight = call.weight.addresses(),
+                                   .x = call.x,
+                                   .scales = call.x + uint64_t{2} * call.rows * call.inputs,
+                                   .bias = call.bias,
+                                   .y = call.y,
+                                   .inputs = call.inputs,
+                                   .outputs = call.outputs,
+                                   .rows = call.rows,
+                                   .steps = steps,
+                                   .bands = bands}},
+        {.reads = {{call.x, activation_bytes(ActivationFormat::f16, call.rows, call.inputs)}},
          .writes = {{call.y, result_bytes(call, splits)}},
-         .groups = {std::min(row_tiles, kBandTiles), divide_up(call.outputs, t.tile_cols), bands * splits}});
+         .groups = {std::min(row_tiles, kBandTiles), divide_up(call.outputs, t.tile_cols), bands * splits},
+         .subgroup = device.cooperative_matrix ? warp_lanes(device) : 0});
 }
 
 }  // namespace tandem::vulkan

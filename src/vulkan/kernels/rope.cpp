@@ -18,12 +18,6 @@ std::vector<uint64_t> turns_of(const std::vector<float>& inv_freq) {
 
 namespace {
 
-struct RopeParams {
-    VkDeviceAddress x, positions, turns, y;
-    uint32_t cols, head_dim, pairs, interleaved;
-    float magnitude;
-};
-
 // One invocation per pair that is turned and per element that stays.
 Status record(Recorder& rec, const op::Rope& op, const Args& args) {
     const auto head_dim = static_cast<uint32_t>(op.head_dim);
@@ -31,13 +25,18 @@ Status record(Recorder& rec, const op::Rope& op, const Args& args) {
     const std::vector<uint64_t> angles = turns_of(op.inv_freq);
     const VkDeviceAddress turns = TRY(args.constant(std::as_bytes(std::span(angles))));
     const uint32_t items = args.out.cols / head_dim * (head_dim - pairs);
-    return rec.dispatch(
-        {.pipeline = {.kernel = "rope"},
-         .push = RopeParams{args.in[0].address, args.in[1].address, turns, args.out.address, args.out.cols, head_dim,
-                            pairs, op.layout == op::RopeLayout::interleaved ? 1U : 0U, op.magnitude},
-         .reads = {args.in[0].access(), args.in[1].access()},
-         .writes = {args.out.access()},
-         .groups = {divide_up(items, 64), args.out.rows, 1}});
+    return rec.dispatch(kernels::Rope{.params = {.x = args.in[0].address,
+                                                 .positions = args.in[1].address,
+                                                 .turns = turns,
+                                                 .y = args.out.address,
+                                                 .cols = args.out.cols,
+                                                 .head_dim = head_dim,
+                                                 .pairs = pairs,
+                                                 .interleaved = op.layout == op::RopeLayout::interleaved ? 1U : 0U,
+                                                 .magnitude = op.magnitude}},
+                        {.reads = {args.in[0].access(), args.in[1].access()},
+                         .writes = {args.out.access()},
+                         .groups = {divide_up(items, kernels::Rope::workgroup_size()), args.out.rows, 1}});
 }
 
 const Registration<op::Rope> kRopeKernel{record};

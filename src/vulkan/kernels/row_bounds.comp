@@ -1,6 +1,6 @@
 // The largest sum of magnitudes of a row of a matrix, for each half of its rows: no product of a row and inputs of at
 // most 1 is larger. A workgroup takes ROWS rows.
-//! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! WEIGHT: matrices
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -28,8 +28,7 @@ shared float sums[LANES / 4u];  // a subgroup has at least four lanes
 float block_sum(uint row, uint block) {
     vec4 sum = vec4(0.0);
 #if PLAIN
-    const uint first = (row * (p.cols / 32u) + block) * 8u;
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) sum += abs(plain_values(p.weight, first + i));
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) sum += abs(plain_values(p.weight, row, 8u * block + i, p.cols / 4u));
 #else
     const Block b = load_block(p.weight, row, block, p.cols / 32u);
     [[unroll]] for (uint i = 0u; i < 8u; ++i) sum += abs(block_values(b, i));
@@ -38,6 +37,7 @@ float block_sum(uint row, uint block) {
 }
 
 void main() {
+    prepare_weights(p.weight, LANES);
     const uint lane = gl_LocalInvocationID.x;
     for (uint i = 0u; i < ROWS; ++i) {
         const uint row = min(gl_WorkGroupID.x * ROWS + i, p.rows - 1u);

@@ -7,19 +7,17 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct SampleParams {
-    VkDeviceAddress logits, samplings, adjustments, tokens;
-    uint32_t vocab;
-};
-
 // One workgroup per row. Penalties and biases are put into the logits for the time of the draw, so they are written
 // too.
 Status record(Recorder& rec, const op::Sample& /*op*/, const Args& args) {
     const uint32_t lanes = std::min(args.capabilities.max_workgroup, 1024U);
-    return rec.dispatch({.pipeline = {.kernel = "sample", .constants = {lanes}},
-                         .push = SampleParams{args.in[0].address, args.step.sampling, args.step.adjustments,
-                                              args.out.address, args.in[0].cols},
-                         .reads = {args.in[0].access()},
+    return rec.dispatch(kernels::Sample{.constants = {.lanes = lanes},
+                                        .params = {.logits = args.in[0].address,
+                                                   .samplings = args.step.sampling,
+                                                   .adjustments = args.step.adjustments,
+                                                   .tokens = args.out.address,
+                                                   .vocab = args.in[0].cols}},
+                        {.reads = {args.in[0].access()},
                          .writes = {args.in[0].access(), args.out.access()},
                          .groups = {args.out.elements(), 1, 1}});
 }

@@ -2,7 +2,7 @@
 // y[row][output] = activation(gate) * up, f32 or, where it cannot overflow, activations in tiles, as kernels/matmul.comp, for activations in tiles: each warp streams the weights of
 // COL_TILES x 16 outputs from memory into its lanes' registers and multiplies them there with ROW_TILES tiles of rows. A
 // lane decodes whole blocks, so no weight is decoded twice in a warp or goes through shared memory.
-//! WEIGHT: f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k
+//! WEIGHT: matrices
 //! MATRIX: khr scalar
 #version 460
 #pragma use_vulkan_memory_model
@@ -29,6 +29,7 @@ layout(constant_id = 11) const bool Y_TILES = false;  // y are activations in ti
 const uint WARPS = INVOCATIONS / 32u;
 
 #include "lane_matrix.glsl"
+#define DECODES_TO_F16
 #include "weights.glsl"
 #define CHAIN_ACQUIRES
 #include "chain.glsl"
@@ -166,7 +167,7 @@ void multiply_window(uint window, bool beyond, uint end_window, inout uvec4 halv
     UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
         uvec4 values[2][4];
         [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-            decode_f16(raw[c][h], 4u * window + t, values[h]);
+            decode_f16(raw[c][h], values[h]);
             raw[c][h] = load_raw(planes_of(c, next), place_in_planes(c, h, next), block_at[c][h] + 4u * next);
         }
         UNROLL for (uint s = 0u; s < 8u; ++s) {
@@ -216,6 +217,7 @@ void main() {
     UNROLL for (uint c = 0u; c < COL_TILES; ++c) {
         UNROLL for (uint r = 0u; r < ROW_TILES; ++r) CLEAR(sums[c][r]);
     }
+    prepare_weights(p.weight, INVOCATIONS);
     RawBlock raw[COL_TILES][2];
     load_window(min(first_window + depth, end_window - 1u), raw);
     if (CHAINED) await_chain(p.chain);
@@ -239,7 +241,7 @@ void main() {
             uvec4 values[COL_TILES][2][2];
             [[unroll]] for (uint c = 0u; c < COL_TILES; ++c) {
                 [[unroll]] for (uint h = 0u; h < 2u; ++h) {
-                    decode_part(raw[c][h], 4u * window + t, part, values[c][h]);
+                    decode_part(raw[c][h], part, values[c][h]);
                 }
             }
             // under way while this part and the other are multiplied

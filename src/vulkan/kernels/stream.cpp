@@ -10,15 +10,9 @@ namespace tandem::vulkan {
 
 namespace {
 
-struct Params {
-    PlaneAddresses weight;
-    VkDeviceAddress x, scales, bias, y, bounds;
-    uint32_t inputs, outputs, rows, windows, pair_base;
-    Chain chain = {};
-};
-
 constexpr uint32_t kWarpLanes = 32;
 constexpr uint32_t kMatrixOutputs = 16;
+constexpr uint32_t kMatrixDepth = 16;
 constexpr uint32_t kPairBase = 0x64006400;  // kernels/weights_f16.glsl
 constexpr uint32_t kMinSplitWindows = 4;    // below, starting up takes as long as the work
 
@@ -83,21 +77,35 @@ Status record_stream(Recorder& recorder, const Tuning& tuning, const Capabilitie
     CHECK(!call.y_tiles || (call.glu && call.bias == 0 && call.weight.bounds != 0 && results % kMatrixInputs == 0));
     const uint64_t y_bytes = call.y_tiles ? activation_bytes(ActivationFormat::tiles, call.rows, results)
                                           : splits * call.rows * results * sizeof(float);
-    const bool matrix = device.cooperative_matrix;
-    return recorder.dispatch(
-        {.pipeline = {.kernel =
-                          find_kernel(fmt::format("stream.{}.{}", name(call.dtype), matrix ? "khr" : "scalar")).name,
-                      .constants = {t.warps * kWarpLanes, kMatrixOutputs, tile_rows(call.rows), 16, t.col_tiles,
-                                    t.row_tiles, t.row_warps, call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0,
-                                    t.depth_warps, call.weight.tiled ? 1U : 0U, recorder.chains() ? 1U : 0U,
-                                    call.y_tiles ? 1U : 0U},
-                      .subgroup = matrix ? kWarpLanes : 0},
-         .push = Params{call.weight.planes, call.x, call.x + x_bytes - uint64_t{4} * call.rows, call.bias, call.y,
-                        call.weight.bounds, call.inputs, call.outputs, call.rows, split_windows(t, call), kPairBase},
-         .reads = {{call.x, x_bytes}},
-         .writes = {{call.y, y_bytes}},
-         .chains = true,
-         .groups = {grid.row_groups, grid.col_groups, splits}});
+    return recorder.dispatch(kernels::Stream{.weight = call.dtype,
+                                             .matrix = matrices_of(device),
+                                             .constants = {.invocations = t.warps * kWarpLanes,
+                                                           .cols = kMatrixOutputs,
+                                                           .rows = tile_rows(call.rows),
+                                                           .depth = kMatrixDepth,
+                                                           .col_tiles = t.col_tiles,
+                                                           .row_tiles = t.row_tiles,
+                                                           .row_warps = t.row_warps,
+                                                           .glu = call.glu ? 1 + static_cast<uint32_t>(*call.glu) : 0U,
+                                                           .depth_warps = t.depth_warps,
+                                                           .tiled = call.weight.tiled,
+                                                           .chained = recorder.chains(),
+                                                           .y_tiles = call.y_tiles},
+                                             .params = {.weight = call.weight.addresses(),
+                                                        .x = call.x,
+                                                        .scales = call.x + x_bytes - uint64_t{4} * call.rows,
+                                                        .bias = call.bias,
+                                                        .y = call.y,
+                                                        .bounds = call.weight.bounds,
+                                                        .inputs = call.inputs,
+                                                        .outputs = call.outputs,
+                                                        .rows = call.rows,
+                                                        .windows = split_windows(t, call),
+                                                        .pair_base = kPairBase}},
+                             {.reads = {{call.x, x_bytes}},
+                              .writes = {{call.y, y_bytes}},
+                              .groups = {grid.row_groups, grid.col_groups, splits},
+                              .subgroup = device.cooperative_matrix ? kWarpLanes : 0});
 }
 
 }  // namespace tandem::vulkan

@@ -1,6 +1,7 @@
 // Blocks of 32 weights as f16, in the order in which matrix kernels lay them into shared memory: each four elements as 0, 2,
 // 1, 3. That is how pairs of bytes and nibbles come apart by masks, two values to a word; a product does not care about the
-// order of its inputs as long as the activations have the same (see in_pair_order). To come after weights.glsl.
+// order of its inputs as long as the activations have the same (see in_pair_order). To come after weights.glsl, before which
+// DECODES_TO_F16 was defined.
 //
 // A block has two parts of 16 elements. A kernel can decode one and have the next block's loaded in its place while it
 // multiplies, and then do the same with the other.
@@ -18,7 +19,7 @@ struct RawBlock {
 
 RawBlock load_raw(Weight w, uint place, uint block) {
     RawBlock raw;
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) raw.quants[i] = Uint4s(w.quants).at[4u * place + i];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) raw.quants[i] = Uint4s(w.quants).at[chunk_at(place, i)];
     return raw;
 }
 #endif
@@ -28,8 +29,6 @@ RawBlock load_raw(Weight w, uint place, uint block) {
 #ifndef PAIR_BASE
 #define PAIR_BASE 0x64006400u
 #endif
-
-#define NIBBLES !(PLAIN || WEIGHT == Q8_0)  // each word holds four elements of the first half and four of the second
 
 // Which four elements of a block, of eight, are the four number `i` of a part: what half of the block's words hold.
 uint four_of(uint part, uint i) {
@@ -56,30 +55,8 @@ void load_part(Weight w, uint place, uint block, uint part, inout RawBlock raw) 
 #endif
 }
 
-#if WEIGHT == Q4_0
-// Both ways to n - 8 are exact: 1024 + n - 1032 for a low nibble, (1024 + 16 n) / 16 - 72 for a high one. So the product with
-// the scale is rounded once, like a product in f32 that is then made f16.
-uint low_nibbles(uint q, f16vec2 scale) {
-    return packFloat2x16((unpackFloat2x16((q & 0x000f000fu) | PAIR_BASE) - f16vec2(1032.0hf)) * scale);
-}
-
-uint high_nibbles(uint q, f16vec2 scale) {
-    const f16vec2 n = unpackFloat2x16((q & 0x00f000f0u) | PAIR_BASE);
-    return packFloat2x16(fma(n, f16vec2(0.0625hf), f16vec2(-72.0hf)) * scale);
-}
-
-void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
-    const f16vec2 scale = f16vec2(uint16BitsToHalf(uint16_t(raw.scales)));
-    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-        const uint q = raw.quants[0][2u * part + i];
-        values[0][2u * i] = low_nibbles(q, scale);
-        values[0][2u * i + 1u] = low_nibbles(q >> 8, scale);
-        values[1][2u * i] = high_nibbles(q, scale);
-        values[1][2u * i + 1u] = high_nibbles(q >> 8, scale);
-    }
-}
-#elif PLAIN
-void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
+#if PLAIN
+void decode_part(RawBlock raw, uint part, out uvec4 values[2]) {
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
         const uvec4 quants = raw.quants[2u * part + i];
 #if WEIGHT == F16
@@ -94,51 +71,115 @@ void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
     }
 }
 #else
-// Types without an offset but with a zero: q - zero is exact, and the scale is an f16, or of Q6_K the product of one and an
-// integer, which is rounded to f16 first. Scales may be as small as 2^-24: for devices that do not take that for nothing.
-#if defined(SCALES_IN_F16) && (WEIGHT == Q8_0 || WEIGHT == Q5_0 || WEIGHT == Q6_K)
-#define HALF_SCALE 1
+
+// Scale and offset of a half of the block, as what q is multiplied with. Scales may be as small as 2^-24: in f16 for devices
+// that do not take that for nothing. A scale that is no f16 by itself (a product of two numbers) is rounded there first, and
+// so is an offset: each adds at most 2^-11 of itself to the error of the rounding of the value.
+#ifdef SCALES_IN_F16
+struct Scaling {
+    f16vec2 scale, offset;
+};
+Scaling scaling_of(RawBlock raw, uint side) {
+#if F16_SCALES
+    const f16vec2 both = unpackFloat2x16(raw.scales);
+    return Scaling(both.xx, both.yy);
 #else
-#define HALF_SCALE 0
+    vec2 scale, offset;
+    decode_scales(raw, scale, offset);
+    return Scaling(f16vec2(float16_t(scale[side])), f16vec2(float16_t(offset[side])));
+#endif
+}
+uint scaled(f16vec2 q, Scaling s) { return packFloat2x16(OFFSETS ? fma(q, s.scale, s.offset) : q * s.scale); }
+#else
+struct Scaling {
+    vec2 scale, offset;
+};
+Scaling scaling_of(RawBlock raw, uint side) {
+    vec2 scale, offset;
+    decode_scales(raw, scale, offset);
+    return Scaling(vec2(scale[side]), vec2(offset[side]));
+}
+uint scaled(f16vec2 q, Scaling s) { return packFloat2x16(f16vec2(fma(vec2(q), s.scale, s.offset))); }
 #endif
 
-// What the bits of a byte put after PAIR_BASE have too much.
-#if WEIGHT == Q8_0
-const uint SIGNS = 0x00800080u;  // signed bytes: 128 is added first
-const float16_t ZERO = 1152.0hf;
+// Two q less their zero, exactly: bits of n whose last one counts 1 / `one` (of a half of the word).
+f16vec2 number_pair(uint bits, float16_t one) {
+    const f16vec2 n = unpackFloat2x16(bits | PAIR_BASE);
+    const float16_t zero = float16_t(ZERO);
+    return one == 1.0hf ? n - f16vec2(1024.0hf + zero) : fma(n, f16vec2(one), f16vec2(-1024.0hf * one - zero));
+}
+
+#if QUANTS == 32 || BOOK
+// Signed bytes: 128 is added first.
+uint scaled_bytes(uint bytes, Scaling s) {
+    const f16vec2 n = unpackFloat2x16((bytes & 0x00ff00ffu) ^ (PAIR_BASE ^ 0x00800080u));
+    return scaled(n - f16vec2(float16_t(1152 + ZERO)), s);
+}
+
+#if BOOK
+uint word_of(RawBlock raw, uint half_, uint i) { return book_word(raw, 4u * half_ + i); }
 #else
-const uint SIGNS = 0u;
-const float16_t ZERO = HALF_SCALE == 0 ? 1024.0hf : WEIGHT == Q5_0 ? 1040.0hf : 1056.0hf;
+uint word_of(RawBlock raw, uint half_, uint i) { return raw.quants[half_][i]; }
 #endif
 
-#if HALF_SCALE
-uint scaled_pair(uint pair, Block b, uint side) {
-    return packFloat2x16((unpackFloat2x16((pair ^ SIGNS) | PAIR_BASE) - f16vec2(ZERO)) * f16vec2(float16_t(b.scale[side])));
+void decode_part(RawBlock raw, uint part, out uvec4 values[2]) {
+    const Scaling s = scaling_of(raw, part);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        const uint bytes = word_of(raw, part, i);
+        values[i / 2u][i % 2u * 2u] = scaled_bytes(bytes, s);
+        values[i / 2u][i % 2u * 2u + 1u] = scaled_bytes(bytes >> 8, s);
+    }
+}
+#elif TWO_BITS
+void decode_part(RawBlock raw, uint part, out uvec4 values[2]) {
+    const Scaling s = scaling_of(raw, part);
+    const float16_t ones[4] = float16_t[](1.0hf, 0.25hf, 0.0625hf, 0.015625hf);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        const uint mask = 0x00030003u << (2u * i);
+        uint even = raw.quants[part] & mask, odd = raw.quants[part] >> 8 & mask;
+#if HIGH == 4
+        const uint top = 0x00040004u << (2u * i);
+        even |= moved(raw.high, 4u * part + i, 2u * i + 2u) & top;
+        odd |= moved(raw.high, 8u + 4u * part + i, 2u * i + 2u) & top;
+#endif
+        values[i / 2u][i % 2u * 2u] = scaled(number_pair(even, ones[i]), s);
+        values[i / 2u][i % 2u * 2u + 1u] = scaled(number_pair(odd, ones[i]), s);
+    }
 }
 #else
-// In f16 scale and offset would lose bits.
-uint scaled_pair(uint pair, Block b, uint side) {
-    const vec2 q = vec2(unpackFloat2x16((pair ^ SIGNS) | PAIR_BASE) - f16vec2(ZERO));
-    return packFloat2x16(f16vec2(fma(vec2(b.scale[side]), q, vec2(b.offset[side]))));
-}
+// Of a word of nibbles the elements of bytes 0 and 2 (`odd`: 1 and 3), of the low nibbles and of the high ones.
+uvec2 nibble_pairs(RawBlock raw, uint word, bool odd, Scaling low, Scaling high) {
+    const uint q = raw.quants[0][word];
+#if TABLE
+    const uint a = number_table[q >> (odd ? 8u : 0u) & 255u], b = number_table[q >> (odd ? 24u : 16u) & 255u];
+    return uvec2(scaled(unpackFloat2x16((a & 0xffffu) | b << 16), low),
+                 scaled(unpackFloat2x16(a >> 16 | (b & 0xffff0000u)), high));
+#elif HIGH != 0
+    // first whole bytes, four at a time
+    const uvec2 bytes = nibble_bytes(raw, word) >> (odd ? 8u : 0u) & 0x00ff00ffu;
+    return uvec2(scaled(number_pair(bytes.x, 1.0hf), low), scaled(number_pair(bytes.y, 1.0hf), high));
+#else
+    const uint at = odd ? q >> 8 : q;
+    return uvec2(scaled(number_pair(at & 0x000f000fu, 1.0hf), low),
+                 scaled(number_pair(at & 0x00f000f0u, 0.0625hf), high));
 #endif
+}
 
-void decode_part(RawBlock raw, uint block, uint part, out uvec4 values[2]) {
-    const Block b = decode_block(raw, block);
-    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-        [[unroll]] for (uint j = 0u; j < 2u; ++j) {
-            const uint four = four_of(part, 2u * i + j), bytes = b.q[four / 4u][four % 4u];
-            values[i][2u * j] = scaled_pair(bytes & 0x00ff00ffu, b, four / 4u);
-            values[i][2u * j + 1u] = scaled_pair((bytes >> 8) & 0x00ff00ffu, b, four / 4u);
-        }
+void decode_part(RawBlock raw, uint part, out uvec4 values[2]) {
+    const Scaling low = scaling_of(raw, 0u), high = scaling_of(raw, TWO_SCALES ? 1u : 0u);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        const uvec2 pairs = nibble_pairs(raw, 2u * part + i / 2u, i % 2u != 0u, low, high);
+        values[0][i] = pairs.x;
+        values[1][i] = pairs.y;
     }
 }
 #endif
+#endif
 
-void decode_f16(RawBlock raw, uint block, out uvec4 values[4]) {
+void decode_f16(RawBlock raw, out uvec4 values[4]) {
     [[unroll]] for (uint part = 0u; part < 2u; ++part) {
         uvec4 of_part[2];
-        decode_part(raw, block, part, of_part);
+        decode_part(raw, part, of_part);
         [[unroll]] for (uint i = 0u; i < 2u; ++i) values[four_of(part, 2u * i) / 2u] = of_part[i];
     }
 }

@@ -9,10 +9,9 @@ TEST(Recorder, OrdersADispatchAfterTheOneThatMakesItsInput) {
     const Buffer twice = gpu().buffer(16);
     gpu().run([&](Recorder& recorder) -> Status {
         for (const auto& [from, to] : {std::pair{a, sum}, std::pair{sum, twice}}) {
-            TRY(recorder.dispatch({.pipeline = {.kernel = "add", .constants = {}},
-                                   .push = AddParams{from.address, from.address, to.address, 4},
-                                   .reads = {whole(from)},
-                                   .writes = {whole(to)}}));
+            TRY(recorder.dispatch(
+                kernels::Add{.params = {.a = from.address, .b = from.address, .y = to.address, .count = 4}},
+                {.reads = {whole(from)}, .writes = {whole(to)}}));
         }
         EXPECT_EQ(recorder.barriers(), 1);
         return Ok{};

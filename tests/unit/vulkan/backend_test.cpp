@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <thread>
 
 #include "graph/builder.h"
 #include "graph/ops.h"
+#include "vulkan/shared_gpu.h"
 
 namespace tandem::vulkan {
 namespace {
@@ -46,14 +49,15 @@ std::vector<float> row_of(device::Executable& executable, int32_t token) {
 }
 
 TEST(VulkanBackend, OpensALostDeviceAgain) {
-    const auto backend = make_backend({.validation = true}).value();
+    const std::shared_ptr<SharedGpu> gpu = open_gpu({.validation = true}).value();
+    const auto backend = make_backend(gpu).value();
     const Doubled doubled;
     const auto compiled = doubled.compile(*backend);
     ASSERT_TRUE(compiled) << compiled.error().message;
     const auto& before = *compiled;
     EXPECT_EQ(row_of(*before, 1), (std::vector<float>{10, 12, 14, 16}));
 
-    lose_device(*backend);
+    lose_device(*gpu);
     device::Batch batch;
     batch.tokens = {1};
     batch.positions = {0};
@@ -64,6 +68,83 @@ TEST(VulkanBackend, OpensALostDeviceAgain) {
     const auto after = doubled.compile(*backend).value();
     EXPECT_EQ(row_of(*after, 2), (std::vector<float>{18, 20, 22, 24}));
     EXPECT_FALSE(device::run(*before, batch)) << "what was made for the lost device stays unusable";
+}
+
+TEST(VulkanBackend, SharesOneDeviceWithOthersInOtherThreads) {
+    const std::shared_ptr<SharedGpu> gpu = open_gpu({.validation = true}).value();
+    const int messages = Device::validation_messages();
+    const auto work = [&](int32_t token, const std::vector<float>& expected) {
+        const auto backend = make_backend(gpu).value();
+        const Doubled doubled;
+        const auto executable = doubled.compile(*backend).value();
+        for (int i = 0; i < 50; ++i) EXPECT_EQ(row_of(*executable, token), expected);
+    };
+    std::thread other([&] { work(0, {2, 4, 6, 8}); });
+    work(2, {18, 20, 22, 24});
+    other.join();
+    EXPECT_EQ(Device::validation_messages(), messages);
+    const auto first = make_backend(gpu).value();
+    const auto second = make_backend(gpu).value();
+    const Doubled doubled;
+    const auto before = doubled.compile(*first).value();
+    lose_device(*gpu);
+    const auto after = doubled.compile(*second).value();
+    EXPECT_EQ(row_of(*after, 1), (std::vector<float>{10, 12, 14, 16})) << "opened again for whoever asks first";
+}
+
+TEST(VulkanBackend, SaysWhatIsFreeNow) {
+    const std::shared_ptr<SharedGpu> gpu = open_gpu({.device_limit_bytes = uint64_t{1} << 30}).value();
+    const auto backend = make_backend(gpu).value();
+    const uint64_t before = backend->describe().pools.front().free_bytes;
+    const Doubled doubled;
+    const auto executable = doubled.compile(*backend).value();
+    const uint64_t during = make_backend(gpu).value()->describe().pools.front().free_bytes;
+    EXPECT_LT(during, before) << "for every backend of the GPU";
+}
+
+// The kernels that steps of one to four rows take are compiled by then, and no others.
+TEST(VulkanBackend, HasAllThatAStepNeedsWhenItIsReady) {
+    const std::shared_ptr<SharedGpu> gpu = open_gpu({}).value();
+    const auto backend = make_backend(gpu).value();
+    const PipelineCache& pipelines = *gpu->opened().value()->pipelines;
+    const Doubled doubled;
+    const auto compile = [&](bool ready, std::vector<double>* told) {
+        return backend->compile(doubled.program, doubled.weights, nullptr,
+                                {.limits = {.tokens = 4, .outputs = 0},
+                                 .results = {"logits"},
+                                 .ready = ready,
+                                 .progress = [told](double done) -> Status {
+                                     if (told != nullptr) told->push_back(done);
+                                     return Ok{};
+                                 }});
+    };
+    const size_t none = pipelines.size();
+    const auto lazy = compile(false, nullptr).value();
+    EXPECT_EQ(pipelines.size(), none);
+    std::vector<double> told;
+    const auto ready = compile(true, &told).value();
+    const size_t made = pipelines.size();
+    EXPECT_GT(made, none);
+    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+    EXPECT_GE(told.back(), 0.9);
+    EXPECT_EQ(row_of(*ready, 1), (std::vector<float>{10, 12, 14, 16}));
+    device::Batch all;
+    all.tokens = {0, 1, 2, 0};
+    all.positions = {0, 1, 2, 3};
+    EXPECT_TRUE(device::run(*ready, all));
+    EXPECT_EQ(pipelines.size(), made);
+}
+
+TEST(VulkanBackend, IsToldToStopWhileItGetsReady) {
+    const auto backend = make_backend(Options{}).value();
+    const Doubled doubled;
+    const auto stopped = backend->compile(
+        doubled.program, doubled.weights, nullptr,
+        {.limits = {.tokens = 4, .outputs = 0}, .results = {"logits"}, .ready = true, .progress = [](double) -> Status {
+             return fail("not wanted any more");
+         }});
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().message, "not wanted any more");
 }
 
 // The mean of the rows of a table that a sequence's tokens choose, by way of the cache; and a draw from it.
@@ -121,18 +202,42 @@ TEST(VulkanBackend, AsksForWhatIsAllowedWhenItHasTheForwardPass) {
     device::Batch batch = Remembering::step(0, 0, blocks);
     batch.output_rows = {0};
     batch.sampling = {{.params = &greedy, .history = {}, .draw = 0, .allowed = allowed}};
-    batch.find_allowed = [&] {
+    const device::FindAllowed find_allowed = [&] {
         const Status read = device::run(*reads, Remembering::step(1, 1, blocks));
         EXPECT_TRUE(read) << read.error().message;
         const auto row = device::result_as<float>(*reads, 0);
         met.assign(row.begin(), row.end());
         allowed[0] = 1U << 5U;
     };
-    const Status submitted = draws->submit(batch);
+    const Status submitted = draws->submit(batch, find_allowed);
     ASSERT_TRUE(submitted) << submitted.error().message;
     EXPECT_EQ(met, std::vector<float>(Remembering::kDim, 3)) << "of the row with 4, and its own with 2";
     ASSERT_TRUE(draws->wait());
     EXPECT_EQ(device::result_as<int32_t>(*draws, 0)[0], 5);
+}
+
+// A step that draws ends with what feeds its token back, which nothing else takes.
+TEST(VulkanBackend, IsReadyToDraw) {
+    const std::shared_ptr<SharedGpu> gpu = open_gpu({.validation = true}).value();
+    const auto backend = make_backend(gpu).value();
+    const Remembering model;
+    const std::shared_ptr<device::KvCache> cache =
+        backend->make_cache({.layers = model.program.caches, .dtype = DType::f32, .block_tokens = 16, .blocks = {1}})
+            .value();
+    const auto draws = backend
+                           ->compile(model.program, model.weights, cache,
+                                     {.limits = {.tokens = 2, .outputs = 2}, .results = {"next"}, .ready = true})
+                           .value();
+    const PipelineCache& pipelines = *gpu->opened().value()->pipelines;
+    const size_t made = pipelines.size();
+    const std::vector<int32_t> blocks = {0};
+    const device::SamplingParams greedy;
+    device::Batch batch = Remembering::step(0, 0, blocks);
+    batch.output_rows = {0};
+    batch.sampling = {{.params = &greedy, .history = {}, .draw = 0, .allowed = {}}};
+    batch.steps = 2;
+    EXPECT_TRUE(device::run(*draws, batch));
+    EXPECT_EQ(pipelines.size(), made);
 }
 
 TEST(VulkanBackend, SaysHowMuchMemoryIsMissing) {

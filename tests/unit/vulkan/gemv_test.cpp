@@ -64,8 +64,7 @@ void expect_gemv(const GemvCase& c) {
 }
 
 TEST(Gemv, EveryWeightTypeAgrees) {
-    for (DType dtype :
-         {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k}) {
+    for (const DType dtype : block_types()) {
         expect_gemv({.dtype = dtype});
         expect_gemv({.dtype = dtype, .outputs = 71, .inputs = 768, .bias = true});
     }

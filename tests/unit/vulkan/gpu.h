@@ -9,18 +9,13 @@
 #include <span>
 #include <vector>
 
+#include "vulkan/kernel.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline.h"
 #include "vulkan/queue.h"
 #include "vulkan/recorder.h"
 
 namespace tandem::vulkan {
-
-// What the kernel "add" is called with.
-struct AddParams {
-    VkDeviceAddress a, b, y;
-    uint32_t count;
-};
 
 class Gpu {
   public:

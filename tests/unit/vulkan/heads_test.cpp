@@ -232,7 +232,7 @@ Attended attend(const HeadsCase& c, const AttentionTuning& tuning, bool makes_he
                        .one_row_each = true};
     if (makes_heads) {
         call.heads = &heads;
-        call.heads_block = gpu().upload(std::vector<HeadsBlock>{heads_block(heads)}).address;
+        call.heads_block = gpu().upload(std::vector<kernels::HeadsBlock>{heads_block(heads)}).address;
     }
     gpu().run([&](Recorder& recorder) -> Status {
         if (!makes_heads) TRY(record_heads(recorder, gpu().device()->capabilities(), heads));

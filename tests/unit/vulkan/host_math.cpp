@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "base/float16.h"
 #include "format/quant.h"
@@ -15,6 +16,19 @@ std::vector<float> random_floats(std::mt19937& rng, size_t count, float magnitud
     std::vector<float> values(count);
     std::generate(values.begin(), values.end(), [&] { return uniform(rng); });
     return values;
+}
+
+std::vector<DType> block_types() {
+    std::vector<DType> types;
+    std::copy_if(std::begin(kAllDTypes), std::end(kAllDTypes), std::back_inserter(types),
+                 [](DType dtype) { return is_quantized(dtype) && format::has_encoder(dtype); });
+    return types;
+}
+
+std::vector<DType> matrix_types() {
+    std::vector<DType> types = block_types();
+    types.insert(types.end(), {DType::f16, DType::bf16});
+    return types;
 }
 
 HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t cols, float magnitude) {
@@ -38,6 +52,8 @@ DeviceWeight upload_planes(const HostMatrix& matrix) {
         targets.begin[plane] = buffer.mapped;
     }
     repack(matrix.dtype, matrix.blocks, targets, weight.tiled ? matrix.cols : 0);
+    const std::vector<uint32_t> book = code_book(matrix.dtype);
+    if (!book.empty()) weight.planes[Planes::book] = gpu().upload(book).address;
     return weight;
 }
 

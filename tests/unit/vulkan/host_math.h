@@ -20,6 +20,10 @@ struct HostMatrix {
     std::vector<float> values;      // [rows][cols], decoded
 };
 
+// The types that matrices come in on the device, with f16 and bf16 or without.
+std::vector<DType> block_types();
+std::vector<DType> matrix_types();
+
 std::vector<float> random_floats(std::mt19937& rng, size_t count, float magnitude = 1.0F);
 HostMatrix random_matrix(std::mt19937& rng, DType dtype, uint32_t rows, uint32_t cols, float magnitude = 1.0F);
 // The matrix repacked into planes on the device of gpu().

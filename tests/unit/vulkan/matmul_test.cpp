@@ -8,14 +8,11 @@
 #include <gmock/gmock.h>
 
 #include "base/float16.h"
-#include "format/quant.h"
 #include "unit/vulkan/gpu.h"
+#include "unit/vulkan/host_math.h"
 
 namespace tandem::vulkan {
 namespace {
-
-constexpr DType kWeightTypes[] = {DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                                  DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
 
 struct MatmulCase {
     DType dtype = DType::q4_0;
@@ -63,24 +60,9 @@ double activate(op::Activation kind, double x) {
 class Product {
   public:
     explicit Product(const MatmulCase& c) : case_(c) {
-        const size_t row = row_bytes(c.dtype, c.inputs);
-        std::vector<std::byte> blocks(row * c.outputs);
-        weight_.resize(size_t{c.outputs} * c.inputs);
-        for (size_t o = 0; o < c.outputs; ++o) {
-            const std::vector<float> values = numbers_.vector(c.inputs, 0.1F);
-            format::encode_row(c.dtype, values.data(), &blocks[o * row], c.inputs);
-            format::decode_row(c.dtype, &blocks[o * row], &weight_[o * c.inputs], c.inputs);
-        }
-        const auto sizes = plane_bytes(c.dtype, static_cast<int64_t>(weight_.size()));
-        PlaneTargets targets;
-        for (size_t plane = 0; plane < Planes::count; ++plane) {
-            if (sizes[plane] == 0) continue;
-            const Buffer buffer = gpu().buffer(sizes[plane]);
-            targets.begin[plane] = buffer.mapped;
-            call_.weight.planes[plane] = buffer.address;
-        }
-        call_.weight.tiled = is_tiled(c.dtype, c.outputs, c.inputs);
-        repack(c.dtype, blocks, targets, call_.weight.tiled ? c.inputs : 0);
+        const HostMatrix matrix = random_matrix(rng_, c.dtype, c.outputs, c.inputs, 0.1F);
+        weight_ = matrix.values;
+        call_.weight = upload_planes(matrix);
         make_activations();
         bias_ = numbers_.vector(c.outputs, 1.0F);
         call_.dtype = c.dtype;
@@ -166,6 +148,7 @@ class Product {
     }
 
     MatmulCase case_;
+    std::mt19937 rng_{43};
     Numbers numbers_;
     std::vector<float> weight_;
     std::vector<float> x_;
@@ -182,7 +165,7 @@ void expect_agreement(const MatmulCase& c) {
 }
 
 TEST(Matmul, DecodesEveryWeightType) {
-    for (DType dtype : kWeightTypes) {
+    for (const DType dtype : matrix_types()) {
         for (uint32_t outputs : {70U, 80U})  // the second in tiles
             expect_agreement({.dtype = dtype, .rows = 17, .outputs = outputs, .inputs = 512});
     }

@@ -144,10 +144,7 @@ void expect_gated_tiles(DType dtype, uint32_t rows, float magnitude) {
 }
 
 TEST(Stream, EveryWeightTypeAgrees) {
-    for (DType dtype : {DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
-                        DType::q4_k, DType::q5_k, DType::q6_k}) {
-        expect_stream({.dtype = dtype});
-    }
+    for (const DType dtype : matrix_types()) expect_stream({.dtype = dtype});
 }
 
 // Scales below the smallest normal f16.

@@ -10,11 +10,11 @@ std::vector<float> floats_at(VkDeviceAddress address, uint32_t count) {
     const Buffer zero = gpu().buffer(count * sizeof(float));
     const Buffer y = gpu().buffer(count * sizeof(float));
     gpu().run([&](Recorder& recorder) {
-        return recorder.dispatch({.pipeline = {.kernel = "add", .constants = {}},
-                                  .push = AddParams{address, zero.address, y.address, count},
-                                  .reads = {whole(zero)},
-                                  .writes = {whole(y)},
-                                  .groups = {(count + 255) / 256, 1, 1}});
+        return recorder.dispatch(
+            kernels::Add{.params = {.a = address, .b = zero.address, .y = y.address, .count = count}},
+            {.reads = {whole(zero)},
+             .writes = {whole(y)},
+             .groups = {divide_up(count, kernels::Add::workgroup_size()), 1, 1}});
     });
     return gpu().read<float>(y);
 }
