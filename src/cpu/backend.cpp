@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <hwy/targets.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -36,18 +38,46 @@ std::string details(const Options& options, int threads) {
     return fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", code);
 }
 
+// Makes the pages of a mapped file present, so that it is read here, where progress can be seen, and not by the first
+// step. A page that cannot be had is left to that step.
+Status read_in(const graph::Weights& weights, ThreadPool& threads, const std::function<Status(double)>& progress) {
+    constexpr size_t kPiece = size_t{256} << 20;
+    constexpr int64_t kGrain = int64_t{4} << 20;
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto total = static_cast<double>(std::max<uint64_t>(weights.size_bytes(), 1));
+    uint64_t done = 0;
+    for (const auto& [name, view] : weights.all()) {
+        for (size_t begin = 0; begin < view.data.size(); begin += kPiece) {
+            const std::span<const std::byte> piece =
+                view.data.subspan(begin, std::min(kPiece, view.data.size() - begin));
+            threads.for_each_range(std::ssize(piece), kGrain, [&](int64_t from, int64_t to, int /*thread*/) {
+                const auto first = reinterpret_cast<uintptr_t>(piece.data() + from) / page * page;
+                const auto end = reinterpret_cast<uintptr_t>(piece.data() + to);
+                madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_READ);
+            });
+            done += piece.size();
+            TRY(progress(static_cast<double>(done) / total));
+        }
+    }
+    return Ok{};
+}
+
 class CpuBackend final : public device::Backend {
   public:
     explicit CpuBackend(const Options& options)
         : options_(options), threads_(std::make_shared<ThreadPool>(options.threads)) {
-        const device::HostMemory memory = device::host_memory();
-        description_ = {.name = "cpu",
+        description_ = {.kind = device::Kind::cpu,
+                        .name = "cpu",
                         .hardware = processor_name(),
-                        .details = details(options, threads_->size()),
-                        .pools = {{"host memory", memory.size_bytes, memory.available_bytes}}};
+                        .details = details(options, threads_->size())};
     }
 
-    const device::Description& describe() const override { return description_; }
+    device::Description describe() const override {
+        device::Description now = description_;
+        const device::HostMemory memory = device::host_memory();
+        now.pools = {{"host memory", memory.size_bytes, memory.available_bytes}};
+        return now;
+    }
 
     bool supports(const graph::Program& program, const graph::Node& node) const override {
         std::vector<graph::TensorType> inputs;
@@ -64,12 +94,14 @@ class CpuBackend final : public device::Backend {
                                                         const device::CompileOptions& options) override {
         auto paged = std::dynamic_pointer_cast<PagedCache>(cache);
         CHECK(cache == nullptr || paged != nullptr, "the cache belongs to another device");
+        if (options.progress) TRY(read_in(weights, *threads_, options.progress));
         return cpu::compile({.program = program,
                              .weights = weights,
                              .cache = std::move(paged),
                              .options = options,
                              .threads = threads_,
-                             .reference_only = options_.reference});
+                             .reference_only = options_.reference,
+                             .observer = options_.observer});
     }
 
   private:

@@ -34,6 +34,7 @@ struct Call {
     size_t scratch_bytes;
     std::vector<Input> in;
     Output out;
+    std::string matrix = {};  // the name of a product's weight, where someone observes
 };
 
 int64_t cols(const TensorType& type, const graph::Extents& extents) {
@@ -44,7 +45,7 @@ class CpuExecutable final : public device::Executable {
   public:
     static Result<std::unique_ptr<device::Executable>> create(const CompileContext& context);
 
-    Status submit(const device::Batch& batch) override;
+    Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
     Status wait() override { return Ok{}; }
     std::span<const std::byte> result(size_t index) const override {
         const Operand& operand = results_[index];
@@ -64,6 +65,7 @@ class CpuExecutable final : public device::Executable {
     device::StepLimits limits_;
     std::shared_ptr<PagedCache> cache_;
     std::shared_ptr<ThreadPool> threads_;
+    LinearObserver observer_;
     device::HostBuffer arena_;
     device::HostBuffer scratch_;
     std::vector<std::vector<std::byte>> realigned_;  // weights whose bytes in the file are not aligned to their type
@@ -83,6 +85,7 @@ Status CpuExecutable::resolve(const CompileContext& context) {
     program_ = graph::keep_results(context.program, context.options.results);
     cache_ = context.cache;
     threads_ = context.threads;
+    observer_ = context.observer;
     limits_ = device::step_limits(program_, context.options.limits, cache_.get());
     plan_ = graph::plan_memory(program_, context.options.limits);
     arena_ =
@@ -115,6 +118,7 @@ Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext
     call.scratch_bytes = call.kernel->scratch_bytes(
         node.op,
         {.inputs = types, .output = call.result.type, .limits = context.options.limits, .threads = threads_->size()});
+    if (observer_ && node.op.as<op::Linear>() != nullptr) call.matrix = program_.value(node.inputs[0]).name;
     calls_.push_back(std::move(call));
     return Ok{};
 }
@@ -170,9 +174,9 @@ Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::W
     return Operand{.type = std::move(type), .data = const_cast<std::byte*>(data)};
 }
 
-Status CpuExecutable::submit(const device::Batch& batch) {
+Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     TRY(device::check_step(batch, limits_));
-    TRY(device::find_allowed(batch, limits_));
+    TRY(device::find_allowed(batch, limits_, find_allowed));
     extents_ = {.tokens = static_cast<int64_t>(batch.tokens.size()),
                 .outputs = static_cast<int64_t>(batch.output_rows.size())};
     sequence_of_row_.clear();
@@ -203,6 +207,10 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
                     .cache = cache_.get(),
                     .threads = threads_.get(),
                     .scratch = scratch_.bytes().first(call.scratch_bytes)};
+    if (!call.matrix.empty()) {
+        const Input& x = call.in[1];
+        observer_(call.matrix, {x.f32(), static_cast<size_t>(x.rows * x.cols)}, x.cols);
+    }
     call.kernel->run(call.op, {.in = call.in, .out = call.out, .step = step});
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/threads.h"
+#include "cpu/backend.h"
 #include "cpu/kv_cache.h"
 #include "device/backend.h"
 
@@ -16,6 +17,7 @@ struct CompileContext {
     const device::CompileOptions& options;
     std::shared_ptr<ThreadPool> threads;
     bool reference_only = false;
+    LinearObserver observer = {};
 };
 
 Result<std::unique_ptr<device::Executable>> compile(const CompileContext& context);

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/threads.h"
+#include "device/host_memory.h"
 #include "device/rates.h"
 
 namespace tandem::cpu {
@@ -55,7 +56,7 @@ inline device::Rates measure_rates(ThreadPool& pool) {
             best = std::max(best, static_cast<double>(kReadRateBytes) / time.count());
         }
     }
-    return {.read_bytes_per_s = best};
+    return {.read_bytes_per_s = best, .cache_bytes = static_cast<double>(device::host_cache_bytes())};
 }
 
 }  // namespace tandem::cpu

@@ -227,6 +227,12 @@ inline void decode_f32(const std::byte* row, int64_t first, int64_t count, float
     std::memcpy(out, reinterpret_cast<const float*>(row) + first, static_cast<size_t>(count) * sizeof(float));
 }
 
+// As decode_blocks(), for types without code of their own here.
+template <DType kType>
+void decode_reference(const std::byte* row, int64_t first, int64_t count, float* out) {
+    format::decode_row(kType, row + row_bytes(kType, first), out, count);
+}
+
 // Decodes elements [first, first + count) of a row.
 using DecodeSpan = void (*)(const std::byte* row, int64_t first, int64_t count, float* out);
 
@@ -254,6 +260,36 @@ inline DecodeSpan decoder_of(DType dtype) {
             return decode_blocks<format::BlockQ5_K, 256>;
         case DType::q6_k:
             return decode_blocks<format::BlockQ6_K, 256>;
+        case DType::q2_k:
+            return decode_reference<DType::q2_k>;
+        case DType::q3_k:
+            return decode_reference<DType::q3_k>;
+        case DType::iq4_nl:
+            return decode_reference<DType::iq4_nl>;
+        case DType::iq4_xs:
+            return decode_reference<DType::iq4_xs>;
+        case DType::mxfp4:
+            return decode_reference<DType::mxfp4>;
+        case DType::nvfp4:
+            return decode_reference<DType::nvfp4>;
+        case DType::iq3_s:
+            return decode_reference<DType::iq3_s>;
+        case DType::iq3_xxs:
+            return decode_reference<DType::iq3_xxs>;
+        case DType::iq2_s:
+            return decode_reference<DType::iq2_s>;
+        case DType::iq2_xs:
+            return decode_reference<DType::iq2_xs>;
+        case DType::iq2_xxs:
+            return decode_reference<DType::iq2_xxs>;
+        case DType::iq1_s:
+            return decode_reference<DType::iq1_s>;
+        case DType::iq1_m:
+            return decode_reference<DType::iq1_m>;
+        case DType::tq1_0:
+            return decode_reference<DType::tq1_0>;
+        case DType::tq2_0:
+            return decode_reference<DType::tq2_0>;
         case DType::i32:
             break;
     }

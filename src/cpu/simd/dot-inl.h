@@ -10,14 +10,12 @@
 
 #include <cstdint>
 
+#include "cpu/simd/sum_lanes-inl.h"
 #include "cpu/simd/unroll.h"
 HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-using DWide = hn::ScalableTag<float>;
-using VWide = hn::Vec<DWide>;
 
 inline constexpr int kOutputsAtOnce = 4;
 inline constexpr int kRowsAtOnce = HWY_CAP_GE512 ? 6 : 3;  // 24 sums in 32 registers, or 12 in 16
@@ -30,35 +28,6 @@ struct Operands {
     int64_t x_stride;
     int64_t count;
 };
-
-// The four sums of lanes of four vectors.
-HWY_INLINE void sum_lanes(VWide a, VWide b, VWide c, VWide d, float* sums) {
-#if HWY_TARGET == HWY_SCALAR
-    sums[0] = hn::GetLane(a);
-    sums[1] = hn::GetLane(b);
-    sums[2] = hn::GetLane(c);
-    sums[3] = hn::GetLane(d);
-#else
-    const DWide tag;
-    const hn::RepartitionToWide<DWide> pairs;
-    const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b)));
-    const auto cd = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(tag, c, d), hn::InterleaveUpper(tag, c, d)));
-    const VWide abcd = hn::Add(hn::BitCast(tag, hn::InterleaveLower(pairs, ab, cd)),
-                               hn::BitCast(tag, hn::InterleaveUpper(pairs, ab, cd)));  // in every 128 bits
-#if HWY_CAP_GE512
-    const hn::Half<DWide> half;
-    const auto folded = hn::Add(hn::LowerHalf(half, abcd), hn::UpperHalf(half, abcd));
-#else
-    const auto folded = abcd;
-#endif
-#if HWY_CAP_GE256
-    const hn::Full128<float> quarter;
-    hn::StoreU(hn::Add(hn::LowerHalf(quarter, folded), hn::UpperHalf(quarter, folded)), quarter, sums);
-#else
-    hn::StoreU(folded, tag, sums);
-#endif
-#endif
-}
 
 // sums[m][o] = x[m] . w[o] for kRows rows of x and kOutputs of w.
 template <int kRows, int kOutputs>

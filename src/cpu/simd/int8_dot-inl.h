@@ -1,4 +1,4 @@
-// Products of 8-bit weights and activations, and the two weight types that use them, for the current SIMD target.
+// Products of 8-bit weights and activations for the current SIMD target.
 #if defined(TANDEM_CPU_SIMD_INT8_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TANDEM_CPU_SIMD_INT8_DOT_INL_H_
 #undef TANDEM_CPU_SIMD_INT8_DOT_INL_H_
@@ -10,16 +10,12 @@
 
 #include <cstdint>
 
-#include "format/quant.h"
-
 HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu::simd::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR  // one lane is less than four bytes
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-inline constexpr int kBlock = 32;  // elements that share a scale, in weights and in activations
 
 using DU8 = hn::ScalableTag<uint8_t>;
 using DI8 = hn::ScalableTag<int8_t>;
@@ -109,52 +105,6 @@ HWY_INLINE VI32 dot4(VI32 acc, VU8 w, VI8 x) {
 }
 
 #endif
-
-// Each weight type says how its blocks become vectors of bytes in the order of the elements. load(block, i) gives
-// vector i of one block, or the only vector of one or two blocks.
-struct WeightsQ8_0 {
-    using Block = format::BlockQ8_0;
-    static constexpr int kOffset = kQ8Offset;
-
-    static HWY_INLINE VU8 load(const Block* block, int i) {
-        const DI8 d;
-#if HWY_CAP_GE512
-        const hn::Half<DI8> half;
-        const VI8 q = hn::Combine(d, hn::LoadU(half, block[1].qs), hn::LoadU(half, block[0].qs));
-#else
-        const VI8 q = hn::LoadU(d, block->qs + i * 4 * kLanes);
-#endif
-        (void)i;
-        return hn::Xor(hn::BitCast(DU8(), q), hn::Set(DU8(), static_cast<uint8_t>(kOffset)));
-    }
-};
-
-struct WeightsQ4_0 {
-    using Block = format::BlockQ4_0;
-    static constexpr int kOffset = 8;
-
-    static HWY_INLINE VU8 load(const Block* block, int i) {
-        const DU8 d;
-        const VU8 low_bits = hn::Set(d, 0x0f);
-#if HWY_CAP_GE256
-        // 16 bytes hold the first half of a block in their low nibbles, the second in their high ones: every 16 bytes
-        // are there twice, and the second time they are shifted.
-        (void)i;
-        const hn::ScalableTag<uint32_t> d32;
-        alignas(64) static constexpr uint32_t kShift[16] = {0, 0, 0, 0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4, 4, 4};
-        VU8 q = hn::LoadDup128(d, block[0].qs);
-#if HWY_CAP_GE512
-        q = hn::ConcatUpperLower(d, hn::LoadDup128(d, block[1].qs), q);
-#endif
-        return hn::And(hn::BitCast(d, hn::Shr(hn::BitCast(d32, q), hn::Load(d32, kShift))), low_bits);
-#else
-        const VU8 q = hn::LoadU(d, block->qs);
-        if (i == 0) return hn::And(q, low_bits);
-        const hn::ScalableTag<uint16_t> d16;
-        return hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, q))), low_bits);
-#endif
-    }
-};
 
 #endif
 

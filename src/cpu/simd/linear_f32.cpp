@@ -1,11 +1,13 @@
-// Linear in f32 for every weight type that has no kernel of its own: a tile of weights is decoded once and multiplied
-// with all rows of x while it lies in the cache. f32 weights are used where they are.
+// Linear in f32: for f32, f16 and bf16, and for every type that linear_int8.cpp leaves out.
+//
+// Few rows of x: weights are widened in registers, each row of them read once, as fast as memory gives it. Many rows: a
+// tile of weights is decoded once and multiplied with all rows of x while it lies in the cache. f32 weights are used
+// where they are.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/simd/linear_f32.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 // clang-format off
 #include <hwy/highway.h>
-#include <hwy/cache_control.h>
 // clang-format on
 
 #include <algorithm>
@@ -14,6 +16,9 @@
 #include "cpu/simd/decode-inl.h"
 #include "cpu/simd/dot-inl.h"
 #include "cpu/simd/linear_f32.h"
+#include "cpu/simd/linear_int8.h"
+#include "cpu/simd/streams.h"
+#include "cpu/simd/unroll.h"
 #include "graph/ops.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,7 +58,7 @@ HWY_INLINE void prefetch_next(const Input& weight, int64_t row, int64_t distance
     if (row + distance >= weight.rows) return;
     const std::byte* begin = weight.row(row + distance) + row_bytes(weight.dtype, cols.begin);
     const auto bytes = static_cast<int64_t>(row_bytes(weight.dtype, cols.end - cols.begin));
-    for (int64_t i = 0; i < bytes; i += 64) hwy::Prefetch(begin + i);
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(begin + i);
 }
 
 // All rows of x with the rows `outputs` of the weights, which fit in a tile.
@@ -89,6 +94,106 @@ void multiply_tile(const F32Product& p, float* tile, RowRange outputs) {
     }
 }
 
+// ---- Few rows
+
+// kLanes weights as f32, and one.
+struct WeightsF32 {
+    using Element = float;
+    static HWY_INLINE VWide load(const float* w) { return hn::LoadU(DWide(), w); }
+    static float one(float w) { return w; }
+};
+struct WeightsF16 {
+    using Element = uint16_t;
+    static HWY_INLINE VWide load(const uint16_t* w) {
+        const hn::Rebind<hwy::float16_t, DWide> d16;
+        return hn::PromoteTo(DWide(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(w)));
+    }
+    static float one(uint16_t w) { return f16_to_f32(w); }
+};
+struct WeightsBF16 {
+    using Element = uint16_t;
+    static HWY_INLINE VWide load(const uint16_t* w) {
+        const hn::RebindToUnsigned<DWide> d32;
+        const hn::Rebind<uint16_t, DWide> d16;
+        return hn::BitCast(DWide(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, w))));
+    }
+    static float one(uint16_t w) { return bf16_to_f32(w); }
+};
+
+// y[o][m] = w[o] . x[m]
+template <class Weights, int kOutputs, int kRows>
+HWY_INLINE void dot_few(const typename Weights::Element* const (&w)[kOutputs], const float* const (&x)[kRows],
+                        int64_t count, float (&y)[kOutputs][kRows]) {
+    const DWide d;
+    constexpr int64_t kStep = hn::MaxLanes(d);
+    constexpr int64_t kPiece = std::max<int64_t>(kStep, 128 / sizeof(typename Weights::Element));
+    VWide sums[kOutputs][kRows];
+    for (auto& row : sums)
+        for (VWide& sum : row) sum = hn::Zero(d);
+    const auto add = [&](int64_t i) HWY_ATTR {
+        TANDEM_UNROLL
+        for (int o = 0; o < kOutputs; ++o) {
+            const VWide weights = Weights::load(w[o] + i);
+            TANDEM_UNROLL
+            for (int m = 0; m < kRows; ++m) sums[o][m] = hn::MulAdd(weights, hn::LoadU(d, x[m] + i), sums[o][m]);
+        }
+    };
+    int64_t i = 0;
+    for (; i + kPiece <= count; i += kPiece) {
+        for (int o = 0; o < kOutputs; ++o) prefetch_ahead(w[o] + i, kPiece * sizeof(*w[o]));
+        TANDEM_UNROLL
+        for (int64_t at = 0; at < kPiece; at += kStep) add(i + at);
+    }
+    for (; i + kStep <= count; i += kStep) add(i);
+    sum_lanes_of(sums, y);
+    for (int o = 0; o < kOutputs; ++o) {
+        for (int m = 0; m < kRows; ++m) {
+            for (int64_t rest = i; rest < count; ++rest) y[o][m] += Weights::one(w[o][rest]) * x[m][rest];
+        }
+    }
+}
+
+// At most kRows rows; where there are fewer, the last is multiplied again.
+template <class Weights, int kRows>
+void multiply_few_rows(const F32Product& p, RowRange outputs) {
+    const float* x[kRows];
+    for (int m = 0; m < kRows; ++m) x[m] = p.x.f32(std::min<int64_t>(m, p.x.rows - 1));
+    for_each_stream<kRows>(outputs, [&](auto count, const OutputStreams& output) HWY_ATTR {
+        const typename Weights::Element* w[count];
+        for (int o = 0; o < count; ++o)
+            w[o] = reinterpret_cast<const typename Weights::Element*>(p.weight.row(output[o]));
+        float y[count][kRows];
+        dot_few<Weights>(w, x, p.weight.cols, y);
+        for (int o = 0; o < count; ++o) {
+            const float bias = p.bias != nullptr ? p.bias[output[o]] : 0.0F;
+            for (int64_t m = 0; m < p.x.rows; ++m) p.out.f32(m)[output[o]] = y[o][m] + bias;
+        }
+    });
+}
+
+template <class Weights>
+void multiply_few_of(const F32Product& p, RowRange outputs) {
+    if (p.x.rows == 1) {
+        multiply_few_rows<Weights, 1>(p, outputs);
+    } else if (p.x.rows == 2) {
+        multiply_few_rows<Weights, 2>(p, outputs);
+    } else {
+        multiply_few_rows<Weights, kFewRows>(p, outputs);
+    }
+}
+
+// Up to kFewRows rows of x, for weights that are no blocks.
+void multiply_few_floats(const F32Product& p, RowRange outputs) {
+    if (p.weight.dtype == DType::f32) {
+        multiply_few_of<WeightsF32>(p, outputs);
+    } else if (p.weight.dtype == DType::f16) {
+        multiply_few_of<WeightsF16>(p, outputs);
+    } else {
+        CHECK(p.weight.dtype == DType::bf16);
+        multiply_few_of<WeightsBF16>(p, outputs);
+    }
+}
+
 }  // namespace tandem::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -98,15 +203,31 @@ namespace tandem::cpu::simd {
 namespace {
 
 HWY_EXPORT(multiply_tile);
+HWY_EXPORT(multiply_few_floats);
 
-// The 8-bit kernels take these where they can.
+// Kernels for quantized weights have their own file; types that it leaves out are decoded here.
 bool supports(const op::Linear& /*op*/, graph::InputTypes inputs) {
-    const DType dtype = inputs[0].dtype;
-    return dtype != DType::i32 && dtype != DType::q4_0 && dtype != DType::q8_0;
+    return inputs[0].dtype != DType::i32 && !int8_kernels_take(inputs[0].dtype);
 }
 
 size_t scratch_bytes(const op::Linear& /*op*/, const NodePlan& plan) {
     return static_cast<size_t>(plan.threads) * kTileFloats * sizeof(float);
+}
+
+void multiply_in_tiles(const F32Product& product, const Step& step) {
+    // With few rows of x a small tile stays in the L1 cache; with many a large one is used more often.
+    const int64_t tile_outputs = product.x.rows < 8 ? 4 : kTileOutputs;
+    const int64_t tiles = (product.weight.rows + tile_outputs - 1) / tile_outputs;
+    const auto tile_bytes =
+        static_cast<int64_t>(row_bytes(product.weight.dtype, product.weight.cols)) * tile_outputs * product.x.rows;
+    auto* scratch = reinterpret_cast<float*>(step.scratch.data());
+    const auto multiply = HWY_DYNAMIC_DISPATCH(multiply_tile);
+    step.for_each_range(tiles, kPieceBytes / tile_bytes + 1, [&](int64_t begin, int64_t end, int thread) {
+        for (int64_t t = begin; t < end; ++t) {
+            multiply(product, scratch + static_cast<size_t>(thread) * kTileFloats,
+                     {t * tile_outputs, std::min((t + 1) * tile_outputs, product.weight.rows)});
+        }
+    });
 }
 
 void linear(const op::Linear& /*op*/, const Args& args) {
@@ -114,19 +235,17 @@ void linear(const op::Linear& /*op*/, const Args& args) {
                              .x = args.in[1],
                              .bias = args.in.size() > 2 ? args.in[2].f32() : nullptr,
                              .out = args.out};
-    // With few rows of x a small tile stays in the L1 cache; with many a large one is used more often.
-    const int64_t tile_outputs = product.x.rows < 8 ? 4 : kTileOutputs;
-    const int64_t tiles = (product.weight.rows + tile_outputs - 1) / tile_outputs;
-    const auto tile_bytes =
-        static_cast<int64_t>(row_bytes(product.weight.dtype, product.weight.cols)) * tile_outputs * product.x.rows;
-    auto* scratch = reinterpret_cast<float*>(args.step.scratch.data());
-    const auto multiply = HWY_DYNAMIC_DISPATCH(multiply_tile);
-    args.step.for_each_range(tiles, kPieceBytes / tile_bytes + 1, [&](int64_t begin, int64_t end, int thread) {
-        for (int64_t t = begin; t < end; ++t) {
-            multiply(product, scratch + static_cast<size_t>(thread) * kTileFloats,
-                     {t * tile_outputs, std::min((t + 1) * tile_outputs, product.weight.rows)});
-        }
-    });
+    const Input& weight = product.weight;
+    if (is_quantized(weight.dtype) || product.x.rows > kFewRows) {
+        multiply_in_tiles(product, args.step);
+        return;
+    }
+    const auto multiply = HWY_DYNAMIC_DISPATCH(multiply_few_floats);
+    const auto bytes = static_cast<int64_t>(row_bytes(weight.dtype, weight.cols));
+    args.step.for_each_range(weight.rows, rows_of_piece(weight.rows, bytes, args.step.threads->size()),
+                             [&](int64_t begin, int64_t end, int) {
+                                 multiply(product, {begin, end});
+                             });
 }
 
 const Registration<op::Linear> kF32{FastKernel<op::Linear>{linear, supports, scratch_bytes}};

@@ -10,15 +10,17 @@
 namespace tandem::cpu::simd {
 
 inline constexpr int kTilePanels = 4;
-inline constexpr int kTileBlocks =
-    64;  // a tile of 64 outputs takes 128 KiB and its scales 16: it stays in the L2 cache
-inline constexpr size_t kTileBytes = size_t{kTilePanels} * 16 * kTileBlocks * (32 + sizeof(float));
+inline constexpr int kTileElements =
+    2048;  // a tile of 64 outputs takes 128 KiB, and its scales and minima 64 at most: it stays in the L2 cache
+inline constexpr size_t kTileBytes =
+    size_t{kTilePanels} * 16 * (kTileElements + 2 * (kTileElements / 16) * sizeof(float));
 
-// Block b of a row: 32 numbers q * scales[b].
+// Run r of a row: numbers q * scales[r]. Behind the last run there are zeros.
 struct QuantizedRow {
     int8_t* q;
     float* scales;
-    int32_t* corrections;  // 1, 4 or 8 per block
+    float* sums;           // scale times the sum of q
+    int32_t* corrections;  // what takes the weights' offset off again: -offset times the sum of q
 };
 
 class QuantizedRows {
@@ -29,20 +31,19 @@ class QuantizedRows {
 
     QuantizedRow row(int64_t i) const {
         std::byte* begin = data_ + static_cast<size_t>(i) * stride(cols_);
-        std::byte* scales = begin + align(static_cast<size_t>(cols_) + kPadding);
-        return {reinterpret_cast<int8_t*>(begin), reinterpret_cast<float*>(scales),
-                reinterpret_cast<int32_t*>(scales + scale_bytes(cols_))};
+        std::byte* runs = begin + padded_elements(cols_);
+        return {reinterpret_cast<int8_t*>(begin), reinterpret_cast<float*>(runs),
+                reinterpret_cast<float*>(runs + runs_bytes(cols_)),
+                reinterpret_cast<int32_t*>(runs + 2 * runs_bytes(cols_))};
     }
+
+    // Elements are there for whole vectors, or groups of four blocks, and one vector more.
+    static size_t padded_elements(int64_t cols) { return (static_cast<size_t>(cols) + 127) / 128 * 128 + 64; }
+    static size_t padded_runs(int64_t cols) { return static_cast<size_t>(cols) / 16 + 16; }
 
   private:
-    static constexpr size_t kPadding = 64;  // a vector may read past the last block; what it reads is not used
-
-    static size_t align(size_t bytes) { return (bytes + 63) / 64 * 64; }
-    static size_t scale_bytes(int64_t cols) { return align(static_cast<size_t>(cols / 32) * sizeof(float) + kPadding); }
-    static size_t stride(int64_t cols) {
-        const size_t corrections = align(static_cast<size_t>(cols / 32) * 8 * sizeof(int32_t) + kPadding);
-        return align(static_cast<size_t>(cols) + kPadding) + scale_bytes(cols) + corrections;
-    }
+    static size_t runs_bytes(int64_t cols) { return (padded_runs(cols) * sizeof(float) + 63) / 64 * 64; }
+    static size_t stride(int64_t cols) { return padded_elements(cols) + 3 * runs_bytes(cols); }
 
     std::byte* data_;
     int64_t cols_;
@@ -63,5 +64,8 @@ struct Int8Kernels {
     void (*multiply_few)(const Int8Product& product, RowRange outputs);
     void (*multiply_many)(const Int8Product& product, std::byte* tile, RowRange tiles);
 };
+
+// Whether linear_int8.cpp has kernels for weights of this type.
+bool int8_kernels_take(DType weight);
 
 }  // namespace tandem::cpu::simd
