@@ -61,7 +61,8 @@ class Bpe : public TokenModel {
     }
 
     void encode(std::string_view text, ModelScratch& scratch, std::vector<TokenId>& out) const override {
-        if (options_.ignore_merges) {
+        const bool newlines = options_.whole_newlines && text.find_first_not_of('\n') == std::string_view::npos;
+        if (options_.ignore_merges || newlines) {
             if (const auto whole = vocab_.find_in_model(text)) {
                 out.push_back(*whole);
                 return;

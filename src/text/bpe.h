@@ -14,9 +14,10 @@ namespace tandem::text {
 
 struct BpeOptions {
     std::optional<TokenId> unk{};
-    bool fuse_unk = false;       // neighbouring unknown characters are one token
-    bool byte_fallback = false;  // unknown characters become byte tokens
-    bool ignore_merges = false;  // a whole piece that is in the vocabulary is one token at once
+    bool fuse_unk = false;        // neighbouring unknown characters are one token
+    bool byte_fallback = false;   // unknown characters become byte tokens
+    bool ignore_merges = false;   // a whole piece that is in the vocabulary is one token at once
+    bool whole_newlines = false;  // so is one of newlines only
     std::string continuing_subword_prefix{};
     std::string end_of_word_suffix{};
 };

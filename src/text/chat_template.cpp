@@ -44,7 +44,7 @@ Result<Sources> read_config(const fs::path& path) {
     Sources sources;
     const std::string text = TRY(read_if_there(path, kMaxConfigBytes));
     if (text.empty()) return sources;
-    const json config = TRY(format::parse_json(text, path.string()));
+    const json config = TRY(format::parse_json(text, path.string(), format::kFileJson));
     if (!config.is_object() || !config.contains("chat_template")) return sources;
     const json& value = config["chat_template"];
     if (value.is_string()) sources.normal = value.get<std::string>();
@@ -106,6 +106,10 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, const jinja::Li
 
 const std::string& ChatTemplate::source() const {
     return program_->source();
+}
+
+const std::string& ChatTemplate::source_for_tools() const {
+    return program_for_tools_->source();
 }
 
 Result<std::optional<ChatTemplate>> load_chat_template(const format::Checkpoint& checkpoint) {

@@ -14,10 +14,6 @@ namespace tandem::format {
 class Checkpoint;
 }
 
-namespace tandem::format {
-class Checkpoint;
-}
-
 namespace tandem::text {
 
 namespace jinja {
@@ -49,6 +45,8 @@ class ChatTemplate {
 
     // Of the template for conversations without tools.
     const std::string& source() const;
+    // Of that for conversations with tools: the same one for most models.
+    const std::string& source_for_tools() const;
 
   private:
     ChatTemplate() = default;

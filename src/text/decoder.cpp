@@ -80,8 +80,27 @@ std::string strip(std::string_view text, const DecodeStep& step) {
     return std::string(text);
 }
 
+// What BERT's splitting pulled apart in English comes together again.
+std::string clean_up(std::string text) {
+    constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (const auto& [from, to] : kRules) text = replace_all(text, from, to);
+    return text;
+}
+
 std::string replace_marks(std::string_view text, const DecodeStep& step, bool first) {
-    return replace_all(text, step.content, first && step.drops_first ? "" : " ");
+    std::string out = replace_all(text, step.content, first && step.drops_first ? "" : " ");
+    return step.cleans_up ? clean_up(std::move(out)) : out;
+}
+
+std::string join_word(std::string_view text, const DecodeStep& step, bool first) {
+    std::string out(text);
+    if (!first && !step.content.empty() && text.starts_with(step.content))
+        out.erase(0, step.content.size());
+    else if (!first)
+        out.insert(0, " ");
+    return step.cleans_up ? clean_up(std::move(out)) : out;
 }
 
 // Tokens go through the steps one by one until a step joins them; what comes after works on the whole text.
@@ -141,6 +160,9 @@ class StepwiseStream : public DecodeStream {
                 case DecodeStep::Kind::metaspace:
                     token = replace_marks(token, step, first_);
                     break;
+                case DecodeStep::Kind::word_piece:
+                    token = join_word(token, step, first_);
+                    break;
                 case DecodeStep::Kind::byte_fallback:
                     if (const auto byte = parse_byte_piece(token)) {
                         const char c = static_cast<char>(*byte);
@@ -198,6 +220,8 @@ class StepwiseStream : public DecodeStream {
                 return strip(text, step);
             case DecodeStep::Kind::metaspace:
                 return replace_marks(text, step, true);
+            case DecodeStep::Kind::word_piece:
+                return join_word(text, step, true);
             case DecodeStep::Kind::byte_level:
                 return to_valid_utf8(parse_byte_level(text).value_or(text));
             case DecodeStep::Kind::byte_fallback:

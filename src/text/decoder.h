@@ -47,14 +47,16 @@ DecoderPtr sentencepiece_decoder(SentencePieceDecoding decoding);
 
 // One step of the decoder of a tokenizer.json.
 struct DecodeStep {
-    enum class Kind { replace, byte_fallback, fuse, strip, metaspace, byte_level };
+    enum class Kind { replace, byte_fallback, fuse, strip, metaspace, byte_level, word_piece };
 
     Kind kind = Kind::fuse;
     std::shared_ptr<const Pattern> pattern{};  // replace
-    std::string content{};                     // replace: the new text; strip: the character; metaspace: the mark
-    size_t start = 0;                          // strip: how many characters at most, at either end
+    std::string content{};  // replace: the new text; strip: the character; metaspace: the mark; word_piece: that of
+                            // pieces inside a word
+    size_t start = 0;       // strip: how many characters at most, at either end
     size_t stop = 0;
     bool drops_first = false;  // metaspace: the mark is dropped from the first token
+    bool cleans_up = false;    // metaspace, word_piece: no space before punctuation and in contractions
 };
 // Without steps the tokens are joined by spaces, as the tokenizers library does.
 DecoderPtr stepwise_decoder(std::optional<std::vector<DecodeStep>> steps);

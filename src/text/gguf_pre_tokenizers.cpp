@@ -10,6 +10,7 @@ namespace tandem::text {
 namespace {
 
 using Names = std::string_view[];
+using Spelling = GgufPreTokenizer::Spelling;
 
 constexpr std::string_view kDigit = R"(\p{N})";
 constexpr std::string_view kThreeAsciiDigits = "[0-9][0-9][0-9]";
@@ -52,6 +53,40 @@ constexpr std::string_view kDeepseekLetters =
     R"(\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF})"
     R"(\x{1E900}-\x{1E943})"
     R"(]+)";
+// A class without what is Han as well is written as a look-ahead: [...&&[^\p{Han}]] is not known to PCRE2.
+constexpr std::string_view kKimi =
+    R"(\p{Han}+|)"
+    R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*(?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])+)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+(?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])*)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kYoutu =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kYoutuScripts =
+    R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|)"
+    R"([\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+|)"
+    R"([\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)";
+constexpr std::string_view kMinicpm5 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kJais2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)"
+    R"(\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|)"
+    R"(\s{1,2}(?!\S)|\s{1})";
+constexpr std::string_view kExaoneMoe =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
+constexpr std::string_view kAfmoeScripts =
+    R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{309F}\x{30A0}-\x{30FF}\x{FF65}-\x{FF9F})"
+    R"(\x{2F00}-\x{2FDF}\x{E40}-\x{E7F}\x{E80}-\x{EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F})"
+    R"(\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
+constexpr std::string_view kLines = R"([^\n]+|\n+)";
+constexpr std::string_view kNumber = R"(\p{N}++)";
+constexpr std::string_view kDigits = R"(\d++)";
+// A number that ends where a word ends, as \d{1,3}(?=(?:\d{3})*\b) has it, but found in linear time.
+constexpr std::string_view kNumberWord = R"((?<!\d)\d++\b)";
 constexpr std::string_view kBloom = R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
 
 // Each list of names with its expressions. The names are those that GGUF converters write.
@@ -71,7 +106,8 @@ constexpr Names kQwen2Names = {"qwen2",   "deepseek-r1-qwen", "kormo",      "f2l
 constexpr Names kQwen2Split = {kQwen2};
 constexpr Names kQwen35Names = {"qwen35"};
 constexpr Names kQwen35Split = {kQwen35};
-constexpr Names kStarcoderNames = {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"};
+constexpr Names kStarcoderNames = {"starcoder", "refact", "command-r",  "smollm",
+                                   "codeshell", "exaone", "minerva-7b", "mellum2"};
 constexpr Names kStarcoderSplit = {kDigit, kGpt2Split};
 constexpr Names kFalconNames = {"falcon"};
 constexpr Names kFalconSplit = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Split, kThreeAsciiDigits};
@@ -85,12 +121,12 @@ constexpr Names kDeepseekLlmSplit = {
     R"(\p{N}+)"};
 constexpr Names kDeepseekCoderNames = {"deepseek-coder"};
 constexpr Names kDeepseekCoderSplit = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, kDigit};
-constexpr Names kDeepseek3Names = {"deepseek-v3", "hunyuan-dense"};
+constexpr Names kDeepseek3Names = {"deepseek-v3", "hunyuan-dense", "joyai-llm"};
 constexpr Names kDeepseek3Split = {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)",
                                    kDeepseek3};
 constexpr Names kTekkenNames = {"tekken"};
 constexpr Names kTekkenSplit = {kTekken};
-constexpr Names kGpt4oNames = {"gpt-4o", "llama4", "kanana2", "minimax-m2"};
+constexpr Names kGpt4oNames = {"gpt-4o", "llama4", "kanana2", "minimax-m2", "talkie"};
 constexpr Names kGpt4oSplit = {kGpt4o};
 constexpr Names kBloomNames = {"poro-chat", "bloom", "gpt3-finnish"};
 constexpr Names kBloomSplit = {kBloom};
@@ -100,6 +136,32 @@ constexpr Names kBailingNames = {"bailingmoe", "bailingmoe2", "llada-moe"};
 constexpr Names kBailingSplit = {kBailing};
 constexpr Names kSeedCoderNames = {"seed-coder"};
 constexpr Names kSeedCoderSplit = {kSeedCoder};
+constexpr Names kGraniteEmbedNames = {"granite-embed-multi-97m"};
+constexpr Names kKimiNames = {"kimi-k2"};
+constexpr Names kKimiSplit = {kKimi};
+constexpr Names kYoutuNames = {"youtu"};
+constexpr Names kYoutuSplit = {kYoutuScripts, kYoutu};
+constexpr Names kMinicpm5Names = {"minicpm5"};
+constexpr Names kMinicpm5Split = {R"(\p{N}{1,3})", kMinicpm5};
+constexpr Names kJais2Names = {"jais-2"};
+constexpr Names kJais2Split = {kJais2};
+constexpr Names kExaoneMoeNames = {"exaone-moe"};
+constexpr Names kExaoneMoeSplit = {kExaoneMoe};
+constexpr Names kChameleonNames = {"chameleon"};
+constexpr Names kChameleonSplit = {"<sentinel:[0-9]+>",       "IMGIMG[A-I]{1,4}Z", R"([\t\n]|    |  )", kDigit,
+                                   R"([\p{P}!-/:-@\[-`{-~])", kGpt2Split};
+constexpr Names kLagunaNames = {"laguna"};
+constexpr Names kLagunaSplit = {kLines, kQwen2};
+constexpr Names kTinyAyaNames = {"tiny_aya", "cohere2moe"};
+constexpr Names kAfmoeNames = {"afmoe"};
+constexpr Names kAfmoeSplit = {kAfmoeScripts, kDeepseek3};
+constexpr Names kSuperBpeNames = {"superbpe"};
+constexpr Names kSuperBpeSplit = {R"(\p{N}+)"};
+constexpr Names kGemma4Names = {"gemma4", "granite-embed-multi-311m"};
+constexpr Names kSarvamNames = {"sarvam-moe"};
+constexpr Names kLinesSplit = {kLines};
+constexpr Names kWhitespaceNames = {"whitespace"};
+constexpr Names kWhitespaceSplit = {R"(\S+)"};
 
 constexpr GgufPreTokenizer kAll[] = {
     {.names = kDefaultNames, .expressions = kDefaultSplit},
@@ -119,6 +181,24 @@ constexpr GgufPreTokenizer kAll[] = {
     {.names = kVikingNames, .expressions = kVikingSplit},
     {.names = kBailingNames, .expressions = kBailingSplit},
     {.names = kSeedCoderNames, .expressions = kSeedCoderSplit},
+    {.names = kGraniteEmbedNames, .expressions = kGpt4oSplit, .ignore_merges = true},
+    {.names = kKimiNames, .expressions = kKimiSplit},
+    {.names = kYoutuNames, .expressions = kYoutuSplit, .ignore_merges = true},
+    {.names = kMinicpm5Names, .expressions = kMinicpm5Split, .ignore_merges = true},
+    {.names = kJais2Names, .expressions = kJais2Split},
+    {.names = kExaoneMoeNames, .expressions = kExaoneMoeSplit},
+    {.names = kChameleonNames, .expressions = kChameleonSplit, .add_bos = true},
+    {.names = kLagunaNames, .expressions = kLagunaSplit},
+    {.names = kTinyAyaNames, .thousands = kNumberWord, .expressions = kGpt4oSplit},
+    {.names = kAfmoeNames, .thousands = kNumber, .expressions = kAfmoeSplit},
+    {.names = kSuperBpeNames, .thousands = kDigits, .expressions = kSuperBpeSplit},
+    {.names = kGemma4Names,
+     .expressions = kLinesSplit,
+     .spelling = Spelling::marked_spaces,
+     .whole_newlines = true,
+     .always_bos = true},
+    {.names = kSarvamNames, .expressions = kLinesSplit, .spelling = Spelling::marked_spaces},
+    {.names = kWhitespaceNames, .expressions = kWhitespaceSplit, .spelling = Spelling::no_spaces},
 };
 
 }  // namespace

@@ -73,6 +73,13 @@ Result<NormalizerPtr> make_one_normalizer(const json& spec) {
     if (type == "StripAccents") return strip_accents_normalizer();
     if (type == "Nmt") return nmt_normalizer();
     if (type == "ByteLevel") return byte_level_normalizer();
+    if (type == "BertNormalizer") {
+        const bool lowercase = bool_field(spec, "lowercase").value_or(true);
+        return bert_normalizer({.clean_text = bool_field(spec, "clean_text").value_or(true),
+                                .handle_chinese_chars = bool_field(spec, "handle_chinese_chars").value_or(true),
+                                .strip_accents = bool_field(spec, "strip_accents").value_or(lowercase),
+                                .lowercase = lowercase});
+    }
     if (type == "Strip")
         return strip_normalizer(bool_field(spec, "strip_left").value_or(true),
                                 bool_field(spec, "strip_right").value_or(true));
@@ -104,21 +111,6 @@ Result<SplitBehavior> parse_behavior(const json& spec) {
     if (name == "MergedWithNext") return SplitBehavior::merged_with_next;
     if (name == "Contiguous") return SplitBehavior::contiguous;
     return fail("pre-tokenizer {}: behavior '{}' is not known", type_of(spec), name);
-}
-
-bool is_ascii_punctuation(uint32_t code) {
-    return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||
-           (code >= '{' && code <= '~');
-}
-
-PreTokenizerPtr punctuation_pre_tokenizer(SplitBehavior behavior) {
-    return split_pre_tokenizer(
-        Pattern::characters([](uint32_t code) { return is_ascii_punctuation(code) || is_punctuation(code); }),
-        behavior);
-}
-
-PreTokenizerPtr whitespace_split() {
-    return split_pre_tokenizer(Pattern::characters(is_space), SplitBehavior::removed);
 }
 
 Result<PreTokenizerPtr> make_metaspace(const json& spec) {
@@ -161,9 +153,9 @@ Status add_pre_tokenizer(const json& spec, std::vector<PreTokenizerPtr>& out) {
     } else if (type == "Whitespace") {
         out.push_back(split_pre_tokenizer(TRY(Pattern::regex(kWords)), SplitBehavior::removed, true));
     } else if (type == "WhitespaceSplit") {
-        out.push_back(whitespace_split());
+        out.push_back(whitespace_pre_tokenizer());
     } else if (type == "BertPreTokenizer") {
-        out.push_back(whitespace_split());
+        out.push_back(whitespace_pre_tokenizer());
         out.push_back(punctuation_pre_tokenizer(SplitBehavior::isolated));
     } else if (type == "CharDelimiterSplit") {
         auto delimiter = string_field(spec, "delimiter");
@@ -203,6 +195,10 @@ Result<DecodeStep> make_decode_step(const json& spec) {
             return fail("decoder Strip: bad content '{}', start {} or stop {}", step.content, start, stop);
         step.start = static_cast<size_t>(start);
         step.stop = static_cast<size_t>(stop);
+    } else if (type == "WordPiece") {
+        step.kind = DecodeStep::Kind::word_piece;
+        step.content = string_field(spec, "prefix").value_or("##");
+        step.cleans_up = bool_field(spec, "cleanup").value_or(true);
     } else {
         return fail("decoder '{}' is not supported", type);
     }

@@ -2,7 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "text/byte_level.h"
 #include "text/utf8.h"
@@ -286,6 +288,15 @@ bool nmt_blanks(uint32_t code) {
     }
 }
 
+// As the tokenizers library counts them, the gap in extension E included.
+bool is_ideograph(uint32_t code) {
+    constexpr std::pair<uint32_t, uint32_t> kRanges[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
+                                                         {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F},
+                                                         {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+    return std::any_of(std::begin(kRanges), std::end(kRanges),
+                       [&](const auto& range) { return code >= range.first && code <= range.second; });
+}
+
 }  // namespace
 
 NormalizerPtr unicode_normalizer(NormalForm form) {
@@ -312,6 +323,33 @@ NormalizerPtr nmt_normalizer() {
     return char_normalizer([](uint32_t code, std::string& out) {
         if (!nmt_drops(code)) append_utf8(out, nmt_blanks(code) ? ' ' : code);
     });
+}
+
+NormalizerPtr bert_normalizer(const BertRules& rules) {
+    std::vector<NormalizerPtr> steps;
+    if (rules.clean_text) {
+        steps.push_back(char_normalizer([](uint32_t code, std::string& out) {
+            const bool blank = code == '\t' || code == '\n' || code == '\r';
+            if (code == 0xFFFD || (is_control(code) && !blank)) return;
+            append_utf8(out, blank || is_space(code) ? ' ' : code);
+        }));
+    }
+    if (rules.handle_chinese_chars) {
+        steps.push_back(char_normalizer([](uint32_t code, std::string& out) {
+            const bool apart = is_ideograph(code);
+            if (apart) out += ' ';
+            append_utf8(out, code);
+            if (apart) out += ' ';
+        }));
+    }
+    if (rules.strip_accents) {
+        steps.push_back(unicode_normalizer(NormalForm::nfd));
+        steps.push_back(char_normalizer([](uint32_t code, std::string& out) {
+            if (!is_nonspacing_mark(code)) append_utf8(out, code);
+        }));
+    }
+    if (rules.lowercase) steps.push_back(lowercase_normalizer());
+    return normalizer_sequence(std::move(steps));
 }
 
 NormalizerPtr byte_level_normalizer() {

@@ -32,6 +32,16 @@ NormalizerPtr strip_normalizer(bool left, bool right);
 NormalizerPtr prepend_normalizer(std::string prefix);
 NormalizerPtr replace_normalizer(Pattern pattern, std::string content);
 NormalizerPtr precompiled_normalizer(Charsmap charsmap);
+
+// What BERT does to a text before it splits it.
+struct BertRules {
+    bool clean_text = true;            // without control characters, with every space the same
+    bool handle_chinese_chars = true;  // every ideograph is a word
+    bool strip_accents = true;
+    bool lowercase = true;
+};
+NormalizerPtr bert_normalizer(const BertRules& rules);
+
 NormalizerPtr normalizer_sequence(std::vector<NormalizerPtr> steps);
 
 // SentencePiece's own: takes any bytes; what is not UTF-8 becomes one U+FFFD per byte.

@@ -111,6 +111,55 @@ class Split : public PreTokenizer {
     bool invert_;
 };
 
+class Thousands : public PreTokenizer {
+  public:
+    explicit Thousands(Pattern digits) : digits_(std::move(digits)) {}
+
+    void apply(Fragments& fragments) const override {
+        std::vector<Fragment> out;
+        std::vector<ByteRange> matches;
+        for (const Fragment& fragment : fragments.list) {
+            digits_.find_all(fragment.text, matches);
+            const auto add = [&](size_t begin, size_t end) {
+                if (begin < end)
+                    out.push_back({fragment.text.substr(begin, end - begin), fragment.at_start && begin == 0});
+            };
+            size_t at = 0;
+            for (const ByteRange& match : matches) {
+                add(at, match.begin);
+                add_groups(fragment.text.substr(0, match.end), match.begin, add);
+                at = match.end;
+            }
+            add(at, fragment.text.size());
+        }
+        fragments.list = std::move(out);
+    }
+
+  private:
+    // Calls add(begin, end) for the groups of text[begin, end of text).
+    template <typename Add>
+    static void add_groups(std::string_view text, size_t begin, Add add) {
+        size_t left = 0;  // characters
+        for (size_t at = begin; at < text.size(); at += decode_utf8(text.substr(at)).length) ++left;
+        size_t at = begin;
+        for (; left > 0; --left) {
+            if (left % 3 == 0) {
+                add(begin, at);
+                begin = at;
+            }
+            at += decode_utf8(text.substr(at)).length;
+        }
+        add(begin, at);
+    }
+
+    Pattern digits_;
+};
+
+bool is_ascii_sign(uint32_t code) {
+    return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||
+           (code >= '{' && code <= '~');
+}
+
 class PrefixSpace : public PreTokenizer {
   public:
     void apply(Fragments& fragments) const override {
@@ -165,6 +214,19 @@ class Metaspace : public PreTokenizer {
 
 PreTokenizerPtr split_pre_tokenizer(Pattern pattern, SplitBehavior behavior, bool invert) {
     return std::make_unique<Split>(std::move(pattern), behavior, invert);
+}
+
+PreTokenizerPtr whitespace_pre_tokenizer() {
+    return split_pre_tokenizer(Pattern::characters(is_space), SplitBehavior::removed);
+}
+
+PreTokenizerPtr punctuation_pre_tokenizer(SplitBehavior behavior) {
+    return split_pre_tokenizer(
+        Pattern::characters([](uint32_t code) { return is_ascii_sign(code) || is_punctuation(code); }), behavior);
+}
+
+PreTokenizerPtr thousands_pre_tokenizer(Pattern digits) {
+    return std::make_unique<Thousands>(std::move(digits));
 }
 
 PreTokenizerPtr prefix_space_pre_tokenizer() {

@@ -35,6 +35,12 @@ enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_
 
 // `invert`: what the pattern does not match is the match.
 PreTokenizerPtr split_pre_tokenizer(Pattern pattern, SplitBehavior behavior, bool invert = false);
+// Spaces part the text and are dropped.
+PreTokenizerPtr whitespace_pre_tokenizer();
+// Punctuation, which counts all signs of ASCII.
+PreTokenizerPtr punctuation_pre_tokenizer(SplitBehavior behavior);
+// Every match of `digits` becomes groups of three characters, counted from its end: 1 234 567.
+PreTokenizerPtr thousands_pre_tokenizer(Pattern digits);
 // A space in front of every fragment that does not start with one.
 PreTokenizerPtr prefix_space_pre_tokenizer();
 // Writes the bytes with the alphabet of byte_level.h.

@@ -171,7 +171,7 @@ SentencePieceVocab::SentencePieceVocab(const Vocabulary& pieces, bool byte_fallb
         const Piece& piece = vocab[id];
         if (piece.kind == PieceKind::unknown && !unk) unk = id;
         if (piece.kind == PieceKind::unused) has_unused = true;
-        if (piece.kind != PieceKind::user_defined) continue;
+        if (!is_user_defined(piece)) continue;
         texts.push_back(user_defined_text(piece));
         ids.push_back(id);
     }
@@ -182,8 +182,8 @@ SentencePieceVocab::SentencePieceVocab(const Vocabulary& pieces, bool byte_fallb
 }
 
 bool SentencePieceVocab::is_text(TokenId id) const {
-    const PieceKind kind = vocab[id].kind;
-    return kind == PieceKind::normal || kind == PieceKind::user_defined || kind == PieceKind::unused;
+    const Piece& piece = vocab[id];
+    return piece.kind == PieceKind::normal || is_user_defined(piece) || piece.kind == PieceKind::unused;
 }
 
 void UnknownRun::push(std::string_view text, std::optional<TokenId> id) {

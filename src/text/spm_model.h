@@ -61,6 +61,11 @@ class UnknownRun {
     bool after_unknown_ = false;
 };
 
+// What the model itself finds before everything else, as opposed to pieces that were added to it.
+inline bool is_user_defined(const Piece& piece) {
+    return piece.kind == PieceKind::user_defined && !piece.added;
+}
+
 // User-defined pieces with their spaces as the normalized text has them.
 std::string user_defined_text(const Piece& piece);
 

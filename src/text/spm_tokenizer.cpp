@@ -9,20 +9,10 @@ std::optional<TokenId> find_kind(const Vocabulary& vocab, std::string_view piece
     return id && vocab[*id].kind == kind ? id : std::nullopt;
 }
 
-AddedTokens control_tokens(const Vocabulary& vocab) {
-    std::vector<AddedToken> tokens;
-    for (TokenId id = 0; id < vocab.size(); ++id) {
-        const Piece& piece = vocab[id];
-        if (piece.kind == PieceKind::control || piece.kind == PieceKind::unknown)
-            tokens.push_back({.id = id, .content = piece.text, .special = true});
-    }
-    return AddedTokens(std::move(tokens));
-}
-
 Trie user_defined_trie(const Vocabulary& vocab) {
     std::vector<Trie::Key> keys;
     for (TokenId id = 0; id < vocab.size(); ++id) {
-        if (vocab[id].kind == PieceKind::user_defined) keys.push_back({vocab[id].text, id});
+        if (is_user_defined(vocab[id])) keys.push_back({vocab[id].text, id});
     }
     return Trie(std::move(keys));
 }
@@ -33,10 +23,13 @@ Result<std::unique_ptr<TokenizerParts>> make_sentencepiece_parts(SentencePieceSp
                                                                  const SentencePieceSetup& setup) {
     auto parts = std::make_unique<TokenizerParts>();
     Charsmap charsmap = TRY(Charsmap::parse(spec.charsmap));
+    if (setup.whole_pieces) {
+        for (Piece& piece : spec.pieces) piece.added = piece.kind == PieceKind::user_defined;
+    }
     parts->vocab = Vocabulary(std::move(spec.pieces));
     const Vocabulary& vocab = parts->vocab;
     parts->replaces_broken_utf8 = false;
-    if (setup.control_in_text) parts->added = control_tokens(vocab);
+    if (setup.whole_pieces) parts->added = whole_pieces(vocab);
     parts->normalizer = sentencepiece_normalizer({.charsmap = std::move(charsmap),
                                                   .user_defined = user_defined_trie(vocab),
                                                   .add_dummy_prefix = spec.add_dummy_prefix,
@@ -51,7 +44,7 @@ Result<std::unique_ptr<TokenizerParts>> make_sentencepiece_parts(SentencePieceSp
     parts->model = is_bpe ? sentencepiece_bpe(std::move(pieces)) : sentencepiece_unigram(std::move(pieces));
     parts->decoder = sentencepiece_decoder({.strip_first_space = spec.add_dummy_prefix,
                                             .strip_all_leading_spaces = spec.remove_extra_whitespaces,
-                                            .show_control = setup.control_in_text,
+                                            .show_control = setup.whole_pieces,
                                             .unk_surface = spec.unk_surface});
     parts->bos = find_kind(vocab, spec.bos_piece, PieceKind::control);
     parts->eos = find_kind(vocab, spec.eos_piece, PieceKind::control);

@@ -1,4 +1,4 @@
-// The step from a piece of text to token ids: BPE by merge rank or by score, and unigram.
+// The step from a piece of text to token ids: BPE by merge rank or by score, unigram, and WordPiece.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,5 @@
 #include "text/tokenizer.h"
 
-#include <algorithm>
-#include <array>
-
 #include "text/tokenizer_parts.h"
 #include "text/utf8.h"
 
@@ -59,28 +56,6 @@ class Encoding {
     ModelScratch scratch_;
 };
 
-// How the families write the end of a text, a message or a turn.
-constexpr std::array<std::string_view, 20> kStopPieces = {"</s>",
-                                                          "<eos>",
-                                                          "<|endoftext|>",
-                                                          "<|end_of_text|>",
-                                                          "<|im_end|>",
-                                                          "<|eot_id|>",
-                                                          "<|eom_id|>",
-                                                          "<|eot|>",
-                                                          "<|end|>",
-                                                          "<|return|>",
-                                                          "<|call|>",
-                                                          "<end_of_turn>",
-                                                          "<turn|>",
-                                                          "<|END_OF_TURN_TOKEN|>",
-                                                          "<EOT>",
-                                                          "<|EOT|>",
-                                                          "<|endofturn|>",
-                                                          "<end_of_utterance>",
-                                                          "<｜end▁of▁sentence｜>",
-                                                          "[EOS]"};
-
 }  // namespace
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
@@ -106,6 +81,12 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) c
 
 int Tokenizer::vocab_size() const {
     return parts_->vocab.size();
+}
+
+size_t Tokenizer::longest_token_bytes() const {
+    size_t longest = 0;  // the text of a piece is never shorter than what it stands for
+    for (TokenId id = 0; id < vocab_size(); ++id) longest = std::max(longest, piece(id).size());
+    return longest;
 }
 
 std::string_view Tokenizer::piece(TokenId id) const {
@@ -147,21 +128,6 @@ std::optional<TokenId> Tokenizer::pad() const {
 
 const std::vector<TokenId>& Tokenizer::stop_tokens() const {
     return parts_->stop;
-}
-
-void set_stop_tokens(TokenizerParts& parts, const std::vector<TokenId>& more) {
-    std::vector<TokenId> stop = more;
-    if (parts.eos) stop.push_back(*parts.eos);
-    for (const std::string_view piece : kStopPieces) {
-        const auto id = parts.vocab.find(piece);
-        if (!id) continue;
-        const PieceKind kind = parts.vocab[*id].kind;
-        if (kind == PieceKind::control || kind == PieceKind::user_defined) stop.push_back(*id);
-    }
-    std::erase_if(stop, [&](TokenId id) { return !parts.vocab.contains(id); });
-    std::sort(stop.begin(), stop.end());
-    stop.erase(std::unique(stop.begin(), stop.end()), stop.end());
-    parts.stop = std::move(stop);
 }
 
 }  // namespace tandem::text

@@ -1,4 +1,4 @@
-// Text to token ids and back, for SentencePiece and byte-level BPE vocabularies, whatever file they came in.
+// Text to token ids and back, for SentencePiece, BPE and WordPiece vocabularies, whatever file they came in.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,10 @@ class Tokenizer {
 
     int vocab_size() const;
     bool contains(TokenId id) const { return id >= 0 && id < vocab_size(); }
+    // The most bytes of a text that one token stands for: a text of more than n times this has more than n tokens. Only
+    // what a tokenizer leaves out does not count: spaces that it takes together, characters that it does not know.
+    // Looks at every piece: to be kept by who needs it often.
+    size_t longest_token_bytes() const;
     // As it stands in the vocabulary; empty outside of it.
     std::string_view piece(TokenId id) const;
     // The bytes it adds in the middle of a text: often part of a character only. Nothing for special tokens.

@@ -7,6 +7,7 @@
 #include "text/tokenizer_parts.h"
 #include "text/unigram.h"
 #include "text/utf8.h"
+#include "text/word_piece.h"
 
 namespace tandem::text {
 
@@ -37,9 +38,10 @@ class PieceList {
     std::vector<Piece> pieces_;
 };
 
-Status read_bpe_vocab(const json& model, PieceList& list) {
+// Of BPE and WordPiece: an object of text and id.
+Status read_vocab(const json& model, const std::string& type, PieceList& list) {
     const json& vocab = field(model, "vocab");
-    if (!vocab.is_object()) return fail("model BPE has no 'vocab' object");
+    if (!vocab.is_object()) return fail("model {} has no 'vocab' object", type);
     const bool byte_fallback = bool_field(model, "byte_fallback").value_or(false);
     for (const auto& [text, id] : vocab.items()) {
         if (!as_int(id)) return fail("token '{}' has no integer id", text);
@@ -173,6 +175,18 @@ Result<TokenModelPtr> make_unigram(const json& model, std::vector<double> scores
     return unigram_model(parts.vocab, std::move(options));
 }
 
+Result<TokenModelPtr> make_word_piece(const json& model, TokenizerParts& parts) {
+    const std::string unk = string_field(model, "unk_token").value_or("[UNK]");
+    parts.unk = parts.vocab.find(unk);
+    if (!parts.unk) return fail("unk_token '{}' is not in the vocabulary", unk);
+    const int64_t max_chars = int_field(model, "max_input_chars_per_word").value_or(100);
+    if (max_chars < 1) return fail("max_input_chars_per_word is {}; it must be at least 1", max_chars);
+    return word_piece_model(parts.vocab,
+                            {.unk = *parts.unk,
+                             .inside_mark = string_field(model, "continuing_subword_prefix").value_or("##"),
+                             .max_word_chars = static_cast<size_t>(max_chars)});
+}
+
 // The tokens before and after a text.
 struct Frame {
     std::vector<TokenId> prefix, suffix;
@@ -260,20 +274,27 @@ void guess_special_tokens(TokenizerParts& parts) {
     parts.pad = first_special({"<pad>", "[PAD]", "<|finetune_right_pad_id|>"});
 }
 
+// Older files do not name it.
+std::string model_type(const json& model) {
+    if (auto type = string_field(model, "type")) return *type;
+    if (field(model, "merges").is_array()) return "BPE";
+    return field(model, "vocab").is_object() ? "WordPiece" : "Unigram";
+}
+
 Status build(const json& root, TokenizerParts& parts) {
     const json& model = field(root, "model");
     if (!model.is_object()) return fail("it has no 'model'");
-    const bool looks_like_bpe = field(model, "merges").is_array();
-    const std::string type = string_field(model, "type").value_or(looks_like_bpe ? "BPE" : "Unigram");
-    if (type != "BPE" && type != "Unigram") return fail("model '{}' is not supported", type);
+    const std::string type = model_type(model);
+    if (type != "BPE" && type != "Unigram" && type != "WordPiece")
+        return fail("model '{}' is not supported; BPE, Unigram and WordPiece are", type);
 
     auto added = TRY(read_added_tokens(root));
     PieceList list(field(model, "vocab").size() + added.size());
     std::vector<double> scores;
-    if (type == "BPE")
-        TRY(read_bpe_vocab(model, list));
-    else
+    if (type == "Unigram")
         TRY(read_unigram_vocab(model, list, scores));
+    else
+        TRY(read_vocab(model, type, list));
     TRY(merge_added_tokens(added, list));
     parts.vocab = Vocabulary(std::move(list.pieces()));
 
@@ -283,6 +304,8 @@ Status build(const json& root, TokenizerParts& parts) {
     set_added_tokens(std::move(added), parts);
     if (type == "BPE")
         parts.model = TRY(make_bpe(model, parts));
+    else if (type == "WordPiece")
+        parts.model = TRY(make_word_piece(model, parts));
     else
         parts.model = TRY(make_unigram(model, std::move(scores), parts));
     TRY(apply_post_processor(field(root, "post_processor"), parts));
@@ -294,7 +317,7 @@ Status build(const json& root, TokenizerParts& parts) {
 }  // namespace
 
 Result<std::unique_ptr<TokenizerParts>> make_json_parts(std::string_view text, std::string_view name) {
-    const json root = TRY(format::parse_json(text, name));
+    const json root = TRY(format::parse_json(text, name, format::kFileJson));
     auto parts = std::make_unique<TokenizerParts>();
     if (auto status = build(root, *parts); !status) return fail("{}: {}", name, status.error().message);
     return parts;

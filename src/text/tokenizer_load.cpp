@@ -23,7 +23,7 @@ bool is_there(const fs::path& path) {
 Result<json> read_optional_json(const fs::path& path) {
     if (!is_there(path)) return json();
     const std::string text = TRY(read_text_file(path));
-    return format::parse_json(text, path.string());
+    return format::parse_json(text, path.string(), format::kFileJson);
 }
 
 // The files of a Hugging Face directory beside the tokenizer itself.
@@ -70,7 +70,7 @@ Result<Settings> read_settings(const format::Checkpoint& checkpoint) {
 // Adds the tokens that tokenizer_config.json and added_tokens.json have beyond tokenizer.model.
 Status add_tokens(const Settings& settings, const json& added_tokens, std::vector<Piece>& pieces) {
     const size_t limit = pieces.size() + 65536;
-    const auto add = [&](int64_t id, const std::string& content, bool special) -> Status {
+    const auto add = [&](int64_t id, const std::string& content, const json& spec) -> Status {
         if (id < 0 || id >= static_cast<int64_t>(limit) || content.size() > Vocabulary::kMaxPieceBytes)
             return fail("added token '{}' has the id {}, which does not fit a vocabulary of {}", content, id,
                         pieces.size());
@@ -78,12 +78,16 @@ Status add_tokens(const Settings& settings, const json& added_tokens, std::vecto
         if (index >= pieces.size()) pieces.resize(index + 1, Piece{.text = {}, .kind = PieceKind::unused});
         Piece& piece = pieces[index];
         if (piece.kind == PieceKind::unknown) return Ok{};
-        piece.text = content;
-        piece.kind = special ? PieceKind::control : PieceKind::user_defined;
+        const bool special = bool_field(spec, "special").value_or(false);
+        piece = {.text = content,
+                 .kind = special ? PieceKind::control : PieceKind::user_defined,
+                 .score = piece.score,
+                 .lstrip = bool_field(spec, "lstrip").value_or(false),
+                 .rstrip = bool_field(spec, "rstrip").value_or(false)};
         return Ok{};
     };
     if (added_tokens.is_object()) {
-        for (const auto& [content, id] : added_tokens.items()) TRY(add(as_int(id).value_or(-1), content, false));
+        for (const auto& [content, id] : added_tokens.items()) TRY(add(as_int(id).value_or(-1), content, json()));
     }
     const json& decoder = field(settings.tokenizer, "added_tokens_decoder");
     if (decoder.is_object()) {
@@ -92,7 +96,7 @@ Status add_tokens(const Settings& settings, const json& added_tokens, std::vecto
             const bool is_number =
                 !id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == std::string::npos;
             if (!content || !is_number) return fail("added_tokens_decoder: entry '{}' has no id or content", id);
-            TRY(add(std::stoll(id), *content, bool_field(spec, "special").value_or(false)));
+            TRY(add(std::stoll(id), *content, spec));
         }
     }
     return Ok{};
@@ -105,7 +109,7 @@ Result<std::unique_ptr<TokenizerParts>> load_sentencepiece_directory(const fs::p
     SentencePieceSpec spec = TRY(parse_sentencepiece_proto(file.bytes(), path.string()));
     const json added_tokens = TRY(read_optional_json(directory / "added_tokens.json"));
     TRY(add_tokens(settings, added_tokens, spec.pieces));
-    auto parts = make_sentencepiece_parts(std::move(spec), {.control_in_text = true, .add_bos = true});
+    auto parts = make_sentencepiece_parts(std::move(spec), {.whole_pieces = true, .add_bos = true});
     if (!parts) return fail("{}: {}", path.string(), parts.error().message);
     return parts;
 }

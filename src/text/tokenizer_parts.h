@@ -36,11 +36,16 @@ struct TokenizerParts {
     std::vector<TokenId> stop;
 };
 
+// The control and unknown pieces, which are special, and the user-defined ones: to be found in a text as it comes.
+AddedTokens whole_pieces(const Vocabulary& vocab);
+
 // The rest of a load: adds eos, `more`, and what is known by name to end a turn to the stop tokens.
 void set_stop_tokens(TokenizerParts& parts, const std::vector<TokenId>& more = {});
 
 struct SentencePieceSetup {
-    bool control_in_text = false;  // control pieces are recognized in a text and shown in a decoded one
+    // Whole pieces are found in a text before it is normalized, as everybody but SentencePiece itself does, and control
+    // pieces are shown in a decoded one.
+    bool whole_pieces = false;
     bool add_bos = false;
     bool add_eos = false;
 };

@@ -100,6 +100,15 @@ bool is_mark(uint32_t code) {
     return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;
 }
 
+bool is_nonspacing_mark(uint32_t code) {
+    return category(code) == UTF8PROC_CATEGORY_MN;
+}
+
+bool is_control(uint32_t code) {
+    const auto c = category(code);
+    return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_CO;
+}
+
 bool is_word(uint32_t code) {
     const auto c = category(code);
     const bool joiner = code == 0x200C || code == 0x200D;

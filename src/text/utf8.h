@@ -35,11 +35,13 @@ inline size_t utf8_step(std::string_view text) {
     return length < text.size() ? length : text.size();
 }
 
-// Unicode White_Space; general categories N, P and M.
+// Unicode White_Space; general categories N, P, M and Mn; Cc, Cf and Co.
 bool is_space(uint32_t code);
 bool is_number(uint32_t code);
 bool is_punctuation(uint32_t code);
 bool is_mark(uint32_t code);
+bool is_nonspacing_mark(uint32_t code);
+bool is_control(uint32_t code);
 bool is_word(uint32_t code);  // Alphabetic, marks, decimal digits, connectors, joiners
 
 // Replaces every occurrence; `from` must not be empty.

@@ -19,7 +19,9 @@ struct Piece {
     std::string text;
     PieceKind kind = PieceKind::normal;
     float score = 0;
-    bool added = false;  // not known to the model: only found whole in a text, before it is tokenized
+    bool added = false;   // not known to the model: only found whole in a text, before it is tokenized
+    bool lstrip = false;  // where it is found whole: takes the spaces before it along
+    bool rstrip = false;  // and those after it
 };
 
 class Vocabulary {

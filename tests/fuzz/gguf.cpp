@@ -67,6 +67,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         sink = sink + touch(tensor);
         CHECK(file->find_tensor(tensor.name) == &tensor);
     }
+    for (const ForeignTensor& tensor : file->foreign_tensors()) {
+        for (std::byte byte : tensor.data) sink = sink + static_cast<uint64_t>(byte);
+        CHECK(!tensor.data.empty() && tensor.elements() > 0);
+        CHECK(file->find_tensor(tensor.name) == nullptr);
+    }
     copy(*file);
     return 0;
 }

@@ -63,9 +63,9 @@ std::vector<Piece> pieces() {
     return list;
 }
 
-Tokenizer sentencepiece(SentencePieceSpec spec) {
+Tokenizer sentencepiece(SentencePieceSpec spec, bool whole_pieces = true) {
     spec.pieces = pieces();
-    return Tokenizer(make_sentencepiece_parts(std::move(spec), {.control_in_text = true}).value());
+    return Tokenizer(make_sentencepiece_parts(std::move(spec), {.whole_pieces = whole_pieces}).value());
 }
 
 struct Subject {
@@ -76,14 +76,16 @@ struct Subject {
 std::vector<Subject> subjects() {
     using Kind = SentencePieceSpec::Kind;
     std::vector<Subject> list;
-    for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "falcon"})
+    for (const char* pre :
+         {"gpt-2", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "falcon", "kimi-k2", "exaone-moe", "youtu"})
         list.push_back({byte_level(pre), true});
     for (const Kind kind : {Kind::bpe, Kind::unigram}) {
         SentencePieceSpec spec;
         spec.kind = kind;
         spec.byte_fallback = true;
         spec.remove_extra_whitespaces = false;
-        list.push_back({sentencepiece(spec), true});
+        list.push_back({sentencepiece(spec, false), true});
+        list.push_back({sentencepiece(spec), false});  // a space comes after every piece that was found whole
         spec.add_dummy_prefix = false;
         list.push_back({sentencepiece(spec), true});
         spec.byte_fallback = false;

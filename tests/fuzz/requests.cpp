@@ -27,7 +27,7 @@ std::vector<AnswerReaderOptions> readers() {
     std::vector<AnswerReaderOptions> list;
     for (const char* source : {"tools <think></think><tool_call>", "tools [TOOL_CALLS]", "tools [TOOL_CALLS] [ARGS]",
                                R"(tools {"name": "parameters": )"}) {
-        list.push_back({.format = answer_format(source), .tools = {"add", "get_weather", "get"}});
+        list.push_back({.format = text::answer_format(source), .tools = {"add", "get_weather", "get"}});
         list.push_back(list.back());
         list.back().begins_in_reasoning = true;
     }
@@ -71,7 +71,7 @@ void check_answer(std::string_view text) {
             if (whole[i].kind == AnswerPart::Kind::call) CHECK(format::parse_json(whole[i].text, "arguments"));
         }
     }
-    const std::vector<AnswerPart> plain = read_answer({.format = answer_format("")}, text, true);
+    const std::vector<AnswerPart> plain = read_answer({.format = text::answer_format("")}, text, true);
     CHECK(text.empty() ? plain.empty() : plain.size() == 1 && plain[0].text == text);
 }
 

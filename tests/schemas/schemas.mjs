@@ -1,225 +1,151 @@
-// Asks the embedded model for JSON that fits random schemas, through the whole program, and has every answer checked by
-// ajv, which knows nothing of how it was made. An answer that did not end by itself counts as wrong.
-import {execFile} from "node:child_process";
+// Random JSON Schemas, answered by random walks through their grammars (schema_walks) and, a few of them, by the embedded
+// model through the whole program; every answer is checked by ajv, which knows nothing of how it was made.
+//
+//   node schemas.mjs BUILD [COUNT [FIRST SEED]]    BUILD is the folder of schema_walks and tandem
+import {execFile, spawn} from "node:child_process";
 import {availableParallelism} from "node:os";
 import path from "node:path";
+import readline from "node:readline";
 import {fileURLToPath} from "node:url";
+import {isMainThread, parentPort, Worker, workerData} from "node:worker_threads";
 import Ajv from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
+import {SchemaMaker} from "./maker.mjs";
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../.."); // of build/schemas
-const count = Number(process.argv[2] ?? 1000);
-const firstSeed = Number(process.argv[3] ?? 0);
-const mostTokens = 2000;
+const walks = 24; // of each schema
+const batch = 200; // schemas that share a validator, and a line of progress
+const throughTheProgram = 1000; // one schema in so many
+const mostTokens = 400;
 
-// Small and well known (mulberry32): the same schemas everywhere.
-function randomNumbers(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
+function noFindings() {
+  return {made: 0, accepted: 0, answers: 0, unfinished: 0, program: 0, refused: {}, wrong: []};
 }
 
-// Lengths and numbers of things are bounded, so that every answer comes to its end.
-class SchemaMaker {
-  constructor(seed) {
-    this.random = randomNumbers(seed);
-    this.definitions = {};
+// One of several threads: takes batches of seeds until there are no more.
+class Checker {
+  constructor(build) {
+    this.build = build;
+    this.walker = spawn(path.join(build, "schema_walks"), [`${walks}`, "1"], {stdio: ["pipe", "pipe", "inherit"]});
+    this.lines = readline.createInterface({input: this.walker.stdout})[Symbol.asyncIterator]();
   }
 
-  below(end) {
-    return Math.floor(this.random() * end);
-  }
-
-  chance(oneIn) {
-    return this.below(oneIn) === 0;
-  }
-
-  choose(...options) {
-    return options[this.below(options.length)];
-  }
-
-  make() {
-    const schema = this.object(3);
-    if (Object.keys(this.definitions).length > 0) schema.$defs = this.definitions;
-    return schema;
-  }
-
-  value(depth) {
-    const plain = ["boolean", "string", "integer", "number", "enumeration", "constant", "nullable", "pattern",
-      "format"];
-    const nested = ["array", "tuple", "object", "object", "map", "anyOf", "oneOf", "allOf", "reference"];
-    return this[this.choose(...plain, ...(depth > 0 ? nested : []))](depth);
-  }
-
-  boolean() {
-    return {type: "boolean"};
-  }
-
-  string() {
-    const minLength = this.below(4);
-    return {type: "string", ...(this.chance(2) && {minLength}), maxLength: minLength + this.below(40)};
-  }
-
-  integer() {
-    const low = this.below(2000) - 1000;
-    return {
-      type: "integer",
-      ...(this.chance(2) && {[this.choose("minimum", "exclusiveMinimum")]: low}),
-      ...(this.chance(2) && {[this.choose("maximum", "exclusiveMaximum")]: low + 30 + this.below(500)}),
-      ...(this.chance(4) && {multipleOf: 1 + this.below(12)}),
-    };
-  }
-
-  number() {
-    const low = this.below(2000) / 16 - 60;
-    return {
-      type: "number",
-      ...(this.chance(2) && {[this.choose("minimum", "exclusiveMinimum")]: low}),
-      ...(this.chance(2) && {[this.choose("maximum", "exclusiveMaximum")]: low + 0.5 + this.below(100)}),
-      ...(this.chance(5) && {multipleOf: this.choose(0.01, 0.25, 0.5)}),
-    };
-  }
-
-  enumeration() {
-    return {enum: ["red", 'gr"een', 3, null, "ü \u{1F98A}", -1.5, true, [1, "x"], {a: null}].slice(this.below(6))};
-  }
-
-  constant() {
-    return {const: this.choose("fixed", 42, null, ["a"], {b: [1.5]})};
-  }
-
-  nullable() {
-    return {type: ["string", "null"], maxLength: 1 + this.below(20)};
-  }
-
-  pattern() {
-    return {
-      type: "string",
-      pattern: this.choose("^[a-z]{1,9}[0-9]{2}$", "^(foo|ba[rz])(,(foo|ba[rz])){0,3}$",
-        "^\\w{1,8}@\\w{2,9}\\.(org|com)$", "^\\d{4}-\\d{2}-\\d{2}$", "^[A-ZÄÖÜ]{2}.{0,5}$", "^a?b{0,4}c{1,3}d$",
-        "^[^\\s\"]{3}$"),
-    };
-  }
-
-  format() {
-    return {type: "string", format: this.choose("date-time", "date", "time", "duration", "uuid", "ipv4", "ipv6")};
-  }
-
-  array(depth) {
-    const minItems = this.below(3);
-    return {
-      type: "array",
-      items: this.value(depth - 1),
-      ...(this.chance(2) && {minItems}),
-      maxItems: minItems + this.below(3),
-    };
-  }
-
-  tuple(depth) {
-    return {type: "array", prefixItems: [this.value(depth - 1), this.value(0)], items: false, minItems: this.below(3)};
-  }
-
-  object(depth) {
-    const properties = {};
-    for (let i = this.below(5); i >= 0; --i) {
-      properties[this.chance(5) ? 'naïve "key"' : `${"abcdef"[i]}_name`] = this.value(depth - 1);
+  async check(first, count) {
+    const found = noFindings();
+    // Most of its time goes into compiling, so that optimizing what is compiled does not pay.
+    const ajv = addFormats(new Ajv({strict: false, multipleOfPrecision: 9, code: {optimize: false}}));
+    const schemas = Array.from({length: count}, (_, i) => new SchemaMaker(first + i).make());
+    for (const schema of schemas) this.walker.stdin.write(`${JSON.stringify(schema)}\n`);
+    for (const [i, schema] of schemas.entries()) {
+      const line = await this.lines.next();
+      if (line.done) throw new Error(`schema_walks ended at seed ${first + i}: ${JSON.stringify(schema)}`);
+      const reply = JSON.parse(line.value);
+      ++found.made;
+      if (reply.refused === undefined) {
+        await this.judge(found, ajv, {seed: first + i, schema, ...reply});
+      } else {
+        const reason = reasonOf(reply.refused);
+        found.refused[reason] = (found.refused[reason] ?? 0) + 1;
+      }
     }
-    const required = Object.keys(properties).filter(() => this.chance(2));
-    return {
-      type: "object",
-      properties,
-      ...(required.length > 0 && {required}),
-      ...(this.chance(2) && {additionalProperties: false}),
-    };
+    return found;
   }
 
-  map() {
-    return {
-      type: "object",
-      additionalProperties: this.value(0),
-      propertyNames: {pattern: "^[a-z]{1,8}$"},
-      maxProperties: 3,
-    };
+  async judge(found, ajv, {seed, schema, answers, unfinished}) {
+    ++found.accepted;
+    found.unfinished += unfinished;
+    if (seed % throughTheProgram === 0) {
+      const answer = await this.ask(JSON.stringify(schema), seed);
+      ++found.program;
+      if (answer.finish_reason === "stop") answers.push(answer.text);
+      else ++found.unfinished;
+    }
+    found.answers += answers.length;
+    const validate = ajv.compile(schema);
+    const wrong = answers.find((answer) => !isValid(validate, answer));
+    if (wrong === undefined) return;
+    found.wrong.push({seed, schema: JSON.stringify(schema), answer: wrong, why: ajv.errorsText(validate.errors)});
   }
 
-  anyOf(depth) {
-    return {anyOf: [this.value(depth - 1), this.value(depth - 1)]};
-  }
-
-  // Told apart by the constant of their "kind".
-  oneOf(depth) {
-    const option = (kind) => ({
-      type: "object",
-      properties: {kind: {const: kind}, value: this.value(depth - 1)},
-      required: this.choose(["kind"], ["kind", "value"]),
-      additionalProperties: false,
+  ask(schema, seed) {
+    const args = ["run", "tales", "Tell me about a fox.", "--grammar", schema, "--seed", `${seed}`, "-n",
+      `${mostTokens}`, "--context", "2048", "--threads", "1", "--json", "--quiet"];
+    return new Promise((resolve, reject) => {
+      execFile(path.join(this.build, "tandem"), args, {maxBuffer: 1 << 26}, (error, stdout, stderr) =>
+        error ? reject(new Error(`tandem, seed ${seed}: ${stderr.trim() || error.message}`)) : resolve(JSON.parse(stdout)));
     });
-    return {oneOf: [option("one"), option("other")]};
-  }
-
-  allOf() {
-    const part = (name) => ({type: "object", properties: {[name]: this.value(0)}, required: [name]});
-    return {allOf: [part("first"), part("second")]};
-  }
-
-  reference(depth) {
-    const name = this.choose("leaf", "tree");
-    this.definitions[name] ??= name === "leaf" ? this.value(0) : {
-      type: "object",
-      properties: {
-        n: {type: "integer", minimum: 0, maximum: 9},
-        next: {anyOf: [{type: "null"}, {$ref: "#/$defs/tree"}]},
-      },
-      required: ["n", "next"],
-      additionalProperties: false,
-    };
-    return {$ref: `#/$defs/${name}`};
   }
 }
 
-function ask(schema, seed) {
-  const args = ["run", "tales", "Tell me about a fox.", "--grammar", JSON.stringify(schema), "--seed", `${seed}`, "-n",
-    `${mostTokens}`, "--context", "4096", "--threads", "1", "--json", "--quiet"];
-  return new Promise((resolve) => {
-    execFile(path.join(root, "build/tandem"), args, {maxBuffer: 1 << 26}, (error, stdout, stderr) =>
-      resolve(error ? {failed: stderr.trim() || error.message} : JSON.parse(stdout)));
+function isValid(validate, answer) {
+  try {
+    return validate(JSON.parse(answer));
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
+
+// Without what is different in every schema: places, values and numbers.
+function reasonOf(message) {
+  const [, place, reason] = /^schema(?: at (.*?))?: (.*)$/.exec(message) ?? [null, "", message];
+  const keyword = /keyword is not supported/.test(reason) ? `${place.split("/").at(-1)}: ` : "";
+  return keyword + reason.replace(/'[^']*' is/, "... is").replace(/\d+ and \d+/, "i and j").slice(0, 100);
+}
+
+async function main(build, count, firstSeed) {
+  const total = noFindings();
+  let next = firstSeed;
+  const add = (found) => {
+    for (const name of ["made", "accepted", "answers", "unfinished", "program"]) total[name] += found[name];
+    for (const [reason, times] of Object.entries(found.refused)) total.refused[reason] = (total.refused[reason] ?? 0) + times;
+    for (const wrong of found.wrong) {
+      console.log(`seed ${wrong.seed}: ${wrong.why}\n  ${wrong.schema}\n  ${wrong.answer}`);
+      total.wrong.push(wrong);
+    }
+    process.stderr.write(`\r${total.made} of ${count} schemas, ${total.answers} answers, ${total.wrong.length} unsound `);
+  };
+  const thread = () => new Promise((resolve, reject) => {
+    const worker = new Worker(fileURLToPath(import.meta.url), {workerData: {build}});
+    const give = () => {
+      if (next >= firstSeed + count) return worker.postMessage(null);
+      const first = next;
+      next = Math.min(next + batch, firstSeed + count);
+      return worker.postMessage({first, count: next - first});
+    };
+    worker.on("message", (found) => {
+      add(found);
+      give();
+    });
+    worker.on("error", reject);
+    worker.on("exit", resolve);
+    give();
+  });
+  await Promise.all(Array.from({length: availableParallelism()}, thread));
+  process.stderr.write("\n");
+  report(total);
+  process.exitCode = total.wrong.length === 0 && total.made === count && total.answers > 0 ? 0 : 1;
+}
+
+function report(total) {
+  const row = (name, number) => console.log(`${String(number).padStart(9)}  ${name}`);
+  row("schemas made", total.made);
+  row("accepted", total.accepted);
+  row("refused, because:", total.made - total.accepted);
+  for (const [reason, times] of Object.entries(total.refused).sort((a, b) => b[1] - a[1])) row(`  ${reason}`, times);
+  row("answers checked", total.answers);
+  row("  schemas of them answered by the model through the program", total.program);
+  row("answers that did not end (not checked)", total.unfinished);
+  row("schemas with an answer that ajv refuses", total.wrong.length);
+}
+
+if (isMainThread) {
+  const [build, count, seed] = process.argv.slice(2);
+  await main(path.resolve(build), Number(count ?? 100_000), Number(seed ?? 0));
+} else {
+  const checker = new Checker(workerData.build);
+  parentPort.on("message", async (work) => {
+    if (work !== null) return parentPort.postMessage(await checker.check(work.first, work.count));
+    checker.walker.stdin.end();
+    return parentPort.close();
   });
 }
-
-// What is wrong with the answer, or nothing.
-async function check(seed) {
-  const schema = new SchemaMaker(seed).make();
-  const ajv = addFormats(new Ajv({strict: false, allErrors: true, multipleOfPrecision: 9}));
-  const validate = ajv.compile(schema);
-  const answer = await ask(schema, seed);
-  tokens += answer.answer_tokens ?? 0;
-  const wrong = (what) => ({kind: what, text: `${JSON.stringify(schema)}\n  ${answer.failed ?? answer.text}`});
-  if (answer.failed) return wrong("refused");
-  if (answer.finish_reason !== "stop") return wrong(`ended with ${answer.finish_reason}`);
-  try {
-    const value = JSON.parse(answer.text);
-    return validate(value) ? null : wrong(`not valid (${ajv.errorsText(validate.errors)})`);
-  } catch (error) {
-    return wrong(`no JSON (${error.message})`);
-  }
-}
-
-let next = firstSeed;
-let tokens = 0;
-let valid = 0;
-async function work() {
-  while (next < firstSeed + count) {
-    const seed = next++;
-    const wrong = await check(seed);
-    if (wrong) console.log(`seed ${seed}: ${wrong.kind}\n  ${wrong.text}`);
-    else ++valid;
-  }
-}
-await Promise.all(Array.from({length: availableParallelism()}, work));
-console.log(`${valid} of ${count} answers are valid (${tokens} tokens)`);
-process.exitCode = valid === count ? 0 : 1;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -35,6 +37,12 @@ Result<CompiledGrammarPtr> compile_gbnf(std::string_view text);
 // The JSON texts that are valid for a schema, as far as docs/structured-output.md says; what is not supported is an
 // error that names its place, such as "schema at /properties/name/pattern: ...".
 Result<CompiledGrammarPtr> compile_json_schema(std::string_view schema);
+
+// The texts that a regular expression matches from beginning to end (text/grammar/ecma_regex.h).
+Result<CompiledGrammarPtr> compile_regex(std::string_view pattern);
+
+// One of these texts.
+Result<CompiledGrammarPtr> compile_choice(std::span<const std::string> texts);
 
 // Any JSON object, as OpenAI's "json_object" asks for.
 Result<CompiledGrammarPtr> compile_json_object();

@@ -6,6 +6,7 @@
 #include "format/json.h"
 #include "text/grammar/limits.h"
 #include "text/grammar/schema.h"
+#include "text/grammar/schema_references.h"
 #include "text/utf8.h"
 
 namespace tandem::text::grammar {
@@ -73,11 +74,16 @@ Status check_members(std::string_view text) {
 
 SchemaTranslator::Place SchemaTranslator::Place::at(std::string_view key) const {
     const std::string escaped = replace_all(replace_all(key.substr(0, 100), "~", "~0"), "/", "~1");
-    return {.pointer = pointer + "/" + escaped, .depth = depth + 1};
+    return {.pointer = pointer + "/" + escaped, .depth = depth + 1, .merged = merged};
 }
 
 Error SchemaTranslator::error(const Place& place, std::string_view message) {
     return fail("schema at {}: {}", place.pointer.empty() ? "its root" : to_valid_utf8(place.pointer), message);
+}
+
+Result<NodeId> SchemaTranslator::impossible(const Place& place, std::string_view message) {
+    if (!place.merged) return error(place, message);
+    return grammar_.nothing();
 }
 
 Result<Grammar> SchemaTranslator::run() {
@@ -98,7 +104,7 @@ Result<Grammar> SchemaTranslator::run() {
 Status SchemaTranslator::check_keywords(const Json& schema, const Place& place) const {
     for (const auto& [keyword, value] : schema.items()) {
         if (is_annotation(keyword) || is_supported(keyword)) continue;
-        return error(place.at(keyword), "the keyword is not supported");
+        return error(place.at(keyword), "the keyword is not supported: leave it out, or say the same with others");
     }
     return Ok{};
 }
@@ -120,7 +126,9 @@ Result<NodeId> SchemaTranslator::translate(const Json& schema, const Place& plac
     if (!flat) return at(place, flat.error());
     if (flat->is_boolean()) return translate(*flat, place);
     TRY(check_keywords(*flat, place));
-    return translate_flat(*flat, place);
+    Place merged = place;
+    merged.merged = true;
+    return translate_flat(*flat, merged);
 }
 
 Result<NodeId> SchemaTranslator::translate_reference(const std::string& reference, const Place& place) {
@@ -153,43 +161,52 @@ Result<NodeId> SchemaTranslator::translate_alternatives(const Json& schema, cons
     const Json& written = schema.at(keyword);
     if (!written.is_array() || written.empty()) return error(place.at(keyword), "it is not a list of schemas");
     if (auto paid = algebra_.spend(written.size()); !paid) return at(place, paid.error());
-    Json rest = schema;
-    rest.erase(keyword);
-    const bool is_alone = !has_constraints(rest);
-    const bool exclusive = std::string_view(keyword) == "oneOf";
-    std::vector<NodeId> options;
-    std::vector<Json> flat_options;
-    for (size_t i = 0; i < written.size(); ++i) {
-        const Place option_place = place.at(keyword, i);
-        if (is_alone) {
-            options.push_back(TRY(translate(written[i], option_place)));
-            if (!exclusive) continue;
-        }
-        auto flat = algebra_.flatten(written[i]);
-        if (!flat) return at(option_place, flat.error());
-        if (exclusive) flat_options.push_back(*flat);
-        if (is_alone) continue;
-        auto combined = algebra_.both(rest, *flat);
-        if (!combined) return at(option_place, combined.error());
-        options.push_back(TRY(translate(*combined, option_place)));
+    Json rest = Json::object();
+    for (const auto& [name, value] : schema.items()) {
+        if (!is_annotation(name) && name != keyword) rest[name] = value;
     }
-    if (exclusive) TRY(check_exclusive(flat_options, place.at(keyword)));
+    const bool is_alone = rest.empty();
+    const bool exclusive = std::string_view(keyword) == "oneOf";
+    std::vector<Json> flat;
+    for (size_t i = 0; i < written.size() && (exclusive || !is_alone); ++i) {
+        auto option = algebra_.flatten(written[i]);
+        if (!option) return at(place.at(keyword, i), option.error());
+        flat.push_back(std::move(*option));
+    }
+    std::vector<NodeId> options;
+    for (size_t i = 0; i < written.size(); ++i) {
+        Place option_place = place.at(keyword, i);
+        std::optional<Json> changed;
+        if (!is_alone) {
+            option_place.merged = true;
+            auto combined = algebra_.both(rest, flat[i]);
+            if (!combined) return at(option_place, combined.error());
+            changed = std::move(*combined);
+        }
+        if (exclusive) TRY(keep_apart(changed, flat, i, place.at(keyword)));
+        options.push_back(TRY(translate(changed ? *changed : written[i], option_place)));
+    }
     return grammar_.choice(options);
 }
 
-// A text that fits two options would be wrong, so none may.
-Status SchemaTranslator::check_exclusive(const std::vector<Json>& options, const Place& place) {
-    for (size_t i = 0; i < options.size(); ++i) {
-        for (size_t j = 0; j < options.size(); ++j) {
-            if (i == j) continue;
-            const auto excludes = algebra_.excludes(options[i], options[j]);
-            if (!excludes) return at(place, excludes.error());
-            if (!*excludes) {
-                return error(place, fmt::format("options {} and {} could both be valid for a value: use anyOf, or give "
-                                                "them different types or different constants in a required property",
-                                                i, j));
-            }
+// A text that fits two options of oneOf would be wrong. So what we write for an option, with all that stands beside
+// oneOf, must be valid for no other option; the option is narrowed where that is needed and possible.
+Status SchemaTranslator::keep_apart(std::optional<Json>& option, const std::vector<Json>& all, size_t index,
+                                    const Place& place) {
+    for (size_t other = 0; other < all.size(); ++other) {
+        if (other == index) continue;
+        const Json& whole = option ? *option : all[index];
+        const auto excludes = algebra_.excludes(whole, all[other]);
+        if (!excludes) return at(place, excludes.error());
+        if (*excludes) continue;
+        auto narrowed = algebra_.narrow(whole, all[other]);
+        if (!narrowed) return at(place, narrowed.error());
+        if (!*narrowed) {
+            return error(place, fmt::format("options {} and {} could both be valid for a value: use anyOf, or give "
+                                            "them different types or different constants in a required property",
+                                            std::min(index, other), std::max(index, other)));
         }
+        option = std::move(**narrowed);
     }
     return Ok{};
 }
@@ -197,19 +214,21 @@ Status SchemaTranslator::check_exclusive(const std::vector<Json>& options, const
 Result<NodeId> SchemaTranslator::translate_values(const Json& schema, const Place& place) {
     const bool is_constant = schema.contains("const");
     const Json values = is_constant ? Json::array({schema.at("const")}) : schema.at("enum");
-    if (!values.is_array() || values.empty()) return error(place.at("enum"), "it is not a list of values");
+    if (!values.is_array() || (values.empty() && !place.merged)) {
+        return error(place.at("enum"), "it is not a list of values");
+    }
     Json rest = schema;
     rest.erase("const");
     if (!is_constant) rest.erase("enum");
     std::vector<NodeId> options;
     options.reserve(values.size());
     for (const Json& value : values) {
-        const auto valid = SchemaAlgebra::is_valid(value, rest);
+        const auto valid = algebra_.is_valid(value, rest);
         if (!valid) return error(place, "enum or const together with other constraints is not supported");
         if (grammar_.full()) return error(place, "it has too many values");
         if (*valid) options.push_back(grammar_.literal(value.dump(-1, ' ', false, Json::error_handler_t::replace)));
     }
-    if (options.empty()) return error(place, "none of its values is valid for the rest of the schema");
+    if (options.empty()) return impossible(place, "none of its values is valid for the rest of the schema");
     return grammar_.shared(grammar_.choice(options));
 }
 
@@ -218,7 +237,8 @@ Result<Grammar> translate_schema(std::string_view text) {
         return fail("schema: {} bytes are too large, {} are allowed", text.size(), kMaxSourceBytes);
     }
     TRY(check_members(text));
-    const Json schema = TRY(format::parse_ordered_json(text, "schema", kMaxNesting));
+    Json schema = TRY(format::parse_ordered_json(text, "schema", {.depth = kMaxNesting}));
+    TRY(resolve_references(schema));
     return SchemaTranslator(schema).run();
 }
 

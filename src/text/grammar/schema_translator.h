@@ -24,6 +24,7 @@ class SchemaTranslator {
     struct Place {
         std::string pointer;
         int depth = 0;
+        bool merged = false;  // the schema was put together from several
 
         Place at(std::string_view key) const;
         Place at(std::string_view key, size_t index) const { return at(key).at(std::to_string(index)); }
@@ -31,6 +32,9 @@ class SchemaTranslator {
 
     static Error error(const Place& place, std::string_view message);
     static Error at(const Place& place, const Error& cause) { return error(place, cause.message); }
+    // No value is valid: a mistake where it is written so. What was put together from several schemas may well have no
+    // value, as an option of anyOf that the keywords beside it exclude; nothing is written for it then.
+    Result<NodeId> impossible(const Place& place, std::string_view message);
 
     // What the schema says, wherever it says it (schema_translator.cpp).
     Result<NodeId> translate(const Json& schema, const Place& place);
@@ -39,7 +43,7 @@ class SchemaTranslator {
     Result<NodeId> translate_alternatives(const Json& schema, const char* keyword, const Place& place);
     Result<NodeId> translate_values(const Json& schema, const Place& place);
     Status check_keywords(const Json& schema, const Place& place) const;
-    Status check_exclusive(const std::vector<Json>& options, const Place& place);
+    Status keep_apart(std::optional<Json>& option, const std::vector<Json>& all, size_t index, const Place& place);
 
     // What it says about values of one type (schema_types.cpp).
     Result<NodeId> translate_type(const std::string& type, const Json& schema, const Place& place);

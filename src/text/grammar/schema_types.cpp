@@ -9,6 +9,7 @@ namespace tandem::text::grammar {
 
 namespace {
 
+const Json kFalse = false;
 constexpr size_t kMaxPrefixItems = 100;
 constexpr size_t kMaxKeyBytes = 256;  // of declared properties where others are allowed
 
@@ -75,11 +76,11 @@ Result<std::vector<SchemaTranslator::Member>> SchemaTranslator::members_of(const
             continue;
         }
         const Json* property = property_schema(schema, name.get<std::string>(), false);
-        if (property == nullptr) {
+        if (property == nullptr && !place.merged) {
             return error(place.at("required"), fmt::format("'{}' is required, but additionalProperties forbids it",
                                                            to_valid_utf8(name.get<std::string>().substr(0, 100))));
         }
-        members.push_back({name.get<std::string>(), property, true});
+        members.push_back({name.get<std::string>(), property == nullptr ? &kFalse : property, true});
         places.emplace(name.get_ref<const std::string&>(), members.size() - 1);
     }
     return members;
@@ -128,7 +129,7 @@ Result<NodeId> SchemaTranslator::translate_map(const Json& schema, const Place& 
     const bool is_empty = schema.contains("properties") && additional == nullptr;
     if (is_empty || (additional != nullptr && *additional == false)) max = 0;
     if (min > 1) return error(place.at("minProperties"), "more than 1 is not supported: keys could come twice");
-    if (min > max) return error(place, "it has fewer properties than minProperties");
+    if (min > max) return impossible(place, "it has fewer properties than minProperties");
     if (max == 0) return json_.braces(Grammar::empty());
     if (names == nullptr && min == 0 && max == kUnbounded && (additional == nullptr || *additional == true)) {
         return json_.any_object();
@@ -195,22 +196,20 @@ NodeId SchemaTranslator::key_except(std::vector<std::u32string> names, size_t de
 }
 
 Result<NodeId> SchemaTranslator::translate_array(const Json& schema, const Place& place) {
-    const Json* items = keyword(schema, "items");
-    const Json* prefix = keyword(schema, "prefixItems");
-    if (items != nullptr && items->is_array()) {  // as it was before prefixItems
-        prefix = items;
-        items = keyword(schema, "additionalItems");
+    const auto all = items_of(schema);
+    if (!all) return at(place, all.error());
+    const auto [prefix, items] = *all;
+    if (all->size() > kMaxPrefixItems) {
+        return error(place.at("prefixItems"),
+                     fmt::format("it has {} schemas: at most {} are supported", all->size(), kMaxPrefixItems));
     }
-    if (prefix != nullptr && (!prefix->is_array() || prefix->size() > kMaxPrefixItems)) {
-        return error(place.at("prefixItems"), fmt::format("it is not a list of at most {} schemas", kMaxPrefixItems));
-    }
-    const auto fixed = static_cast<uint32_t>(prefix == nullptr ? 0 : prefix->size());
+    const auto fixed = static_cast<uint32_t>(all->size());
     const uint32_t min = TRY(count_of(schema, "minItems", 0, place));
     uint32_t max = TRY(count_of(schema, "maxItems", kUnbounded, place));
     // Items that a schema does not speak about are not written, unless they must be.
     const bool is_closed = items != nullptr ? *items == false : fixed > 0 && min <= fixed;
     if (is_closed) max = std::min(max, fixed);
-    if (min > max) return error(place, "minItems is above maxItems, or above the items that may be there");
+    if (min > max) return impossible(place, "minItems is above maxItems, or above the items that may be there");
     const Json* unique = keyword(schema, "uniqueItems");
     if (unique != nullptr && *unique != false && max > 1) {
         return error(place.at("uniqueItems"), "it is supported for at most one item only");
@@ -248,7 +247,7 @@ Result<NodeId> SchemaTranslator::translate_string(const Json& schema, const Plac
     }
     const uint32_t min = TRY(count_of(schema, "minLength", 0, place));
     const uint32_t max = TRY(count_of(schema, "maxLength", kUnbounded, place));
-    if (min > max) return error(place, "minLength is above maxLength");
+    if (min > max) return impossible(place, "minLength is above maxLength");
     return min == 0 && max == kUnbounded ? json_.string() : json_.string(min, max);
 }
 
@@ -292,7 +291,12 @@ Result<NumberBounds> SchemaTranslator::bounds_of(const Json& schema, bool intege
     return bounds;
 }
 
-Result<NodeId> SchemaTranslator::translate_number(const Json& schema, bool integer, const Place& place) {
+Result<NodeId> SchemaTranslator::translate_number(const Json& written, bool integer, const Place& place) {
+    const auto limits = limits_of_format(written);
+    const auto combined = algebra_.both(written, limits.value_or(Json::object()));
+    if (!combined) return at(place, combined.error());
+    const Json& schema = *combined;
+    integer = integer || limits;
     const NumberBounds bounds = TRY(bounds_of(schema, integer, place));
     if (!bounds.min && !bounds.max && !bounds.multiple_of) return integer ? json_.integer() : json_.number();
     std::string key = integer ? "i" : "n";

@@ -10,10 +10,14 @@ namespace tandem::text::grammar {
 
 namespace {
 
-constexpr std::string_view kLeapYear = "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
+// From 0001 on: many readers have no year 0.
+constexpr std::string_view kYear = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])";
+constexpr std::string_view kLeapYear =
+    "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
 
 std::string date() {
-    return "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
+    return "(?:" + std::string(kYear) +
+           "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
            "02-(?:0[1-9]|1[0-9]|2[0-8]))|" +
            std::string(kLeapYear) + "-02-29)";
 }
@@ -49,22 +53,29 @@ std::string ipv6() {
     return "(?:" + all + ")";
 }
 
+// 1 to `longest` characters. Two hyphens as its third and fourth are for names in Punycode, such as "xn--...", which
+// few texts of that form are: they are left out.
+std::string label(int longest, std::string_view first = "[A-Za-z0-9]") {
+    return fmt::format("{0}(?:{2}{{0,2}}{1}|{2}(?:{1}{2}|-{1}){2}{{0,{3}}}{1})?", first, "[A-Za-z0-9]", "[A-Za-z0-9-]",
+                       longest - 5);
+}
+
 // At most 191 characters.
 std::string hostname() {
-    const std::string label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
-    return label + "(?:\\." + label + "){0,2}";
+    return label(63) + "(?:\\." + label(63) + "){0,2}";
 }
 
 std::string email() {
     const std::string atom = "[A-Za-z0-9_+-]{1,30}";
-    return atom + "(?:\\." + atom + ")?@" + "[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?" +
-           "(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?){0,2}\\.[A-Za-z]{2,18}";
+    return atom + "(?:\\." + atom + ")?@" + label(32) + "(?:\\." + label(32) + "){0,2}\\.[A-Za-z]{2,18}";
 }
 
+// The last part of a host's name begins with a letter: readers take one of digits for an address.
 std::string uri() {
     const std::string character = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
-    return "[A-Za-z][A-Za-z0-9+.-]{0,15}://[A-Za-z0-9](?:[A-Za-z0-9.-]{0,100}[A-Za-z0-9])?(?::[0-9]{1,4})?(?:/" +
-           character + "*)*(?:\\?(?:" + character + "|[/?])*)?(?:#(?:" + character + "|[/?])*)?";
+    const std::string host = "(?:(?:" + label(32) + "\\.){0,3}" + label(32, "[A-Za-z]") + "|" + ipv4() + ")";
+    return "[A-Za-z][A-Za-z0-9+.-]{0,15}://" + host + "(?::[0-9]{1,4})?(?:/" + character + "*)*(?:\\?(?:" + character +
+           "|[/?])*)?(?:#(?:" + character + "|[/?])*)?";
 }
 
 using Format = std::pair<std::string_view, std::string (*)()>;

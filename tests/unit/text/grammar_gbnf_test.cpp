@@ -24,6 +24,28 @@ void expect_texts(std::string_view grammar, const std::vector<std::string>& in, 
     for (const std::string& text : out) EXPECT_FALSE(matches(made, text)) << grammar << " should not match " << text;
 }
 
+TEST(CompiledGrammar, IsOneOfTheTexts) {
+    const std::vector<std::string> texts = {"yes", "no \"thanks\"", "é"};
+    const auto grammar = compile_choice(texts);
+    ASSERT_TRUE(grammar) << grammar.error().message;
+    for (const std::string& text : texts) EXPECT_TRUE(matches(*grammar, text)) << text;
+    for (const char* const text : {"", "ye", "yesno", "no"}) EXPECT_FALSE(matches(*grammar, text)) << text;
+}
+
+TEST(CompiledGrammar, IsAllThatARegularExpressionMatches) {
+    for (const char* const pattern : {"a+|b", "^a+|b$", "^(?:a+|b)$", "(a+|b)"}) {
+        const auto grammar = compile_regex(pattern);
+        ASSERT_TRUE(grammar) << pattern << ": " << grammar.error().message;
+        for (const char* const text : {"a", "aaa", "b"}) EXPECT_TRUE(matches(*grammar, text)) << pattern << " " << text;
+        for (const char* const text : {"", "ab", "xb", "a\n"}) EXPECT_FALSE(matches(*grammar, text)) << pattern << text;
+    }
+    const auto dollar = compile_regex("a\\$");
+    ASSERT_TRUE(dollar) << dollar.error().message;
+    EXPECT_TRUE(matches(*dollar, "a$"));
+    EXPECT_FALSE(compile_regex("(a"));
+    EXPECT_TRUE(matches(*compile_regex(""), ""));
+}
+
 TEST(Gbnf, MatchesWhatItsNotationSays) {
     expect_texts(R"(root ::= "yes" | "no")", {"yes", "no"}, {"", "ye", "yess", "yesno"});
     expect_texts(R"(root ::= [a-c]+ "x"? [^a-c])", {"aaxd", "cd", "b!"}, {"d", "aa", "aaxx!"});

@@ -52,4 +52,19 @@ inline std::vector<uint32_t> mask_of(const GrammarMatcher& matcher, const TokenT
     return mask;
 }
 
+// Why a schema is refused.
+inline std::string schema_failure(std::string_view schema) {
+    const auto grammar = compile_json_schema(schema);
+    return grammar ? "no error" : grammar.error().message;
+}
+
+// Texts that the grammar of a schema allows, and others.
+inline void expect_json(std::string_view schema, const std::vector<std::string>& in,
+                        const std::vector<std::string>& out) {
+    const auto grammar = compile_json_schema(schema);
+    ASSERT_TRUE(grammar) << schema << ": " << grammar.error().message;
+    for (const std::string& text : in) EXPECT_TRUE(matches(*grammar, text)) << schema << " should allow " << text;
+    for (const std::string& text : out) EXPECT_FALSE(matches(*grammar, text)) << schema << " should not allow " << text;
+}
+
 }  // namespace tandem::text

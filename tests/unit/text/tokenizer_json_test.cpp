@@ -311,7 +311,8 @@ TEST(TokenizerJson, WhatIsNotSupportedIsNamed) {
         const auto result = make(root);
         return result ? std::string() : result.error().message;
     };
-    EXPECT_EQ(error({{"model", {{"type", "WordPiece"}}}}), "test.json: model 'WordPiece' is not supported");
+    EXPECT_EQ(error({{"model", {{"type", "WordLevel"}}}}),
+              "test.json: model 'WordLevel' is not supported; BPE, Unigram and WordPiece are");
     EXPECT_EQ(error({{"model", model}, {"normalizer", {{"type", "Odd"}}}}),
               "test.json: normalizer 'Odd' is not supported");
     EXPECT_EQ(error({{"model", model}, {"pre_tokenizer", {{"type", "Odd"}}}}),

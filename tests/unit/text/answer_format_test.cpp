@@ -1,0 +1,46 @@
+#include "text/answer_format.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem::text {
+namespace {
+
+const AnswerFormat kQwen = answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>");
+const AnswerFormat kMistral = answer_format("{{tools}} [TOOL_CALLS]");
+const AnswerFormat kNamedMistral = answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
+const AnswerFormat kLlama = answer_format(R"({{tools}} {"name": f, "parameters": p})");
+const AnswerFormat kGemma = answer_format("<start_of_turn>{{ role }}");
+
+TEST(AnswerFormat, IsKnownByTheMarksOfTheTemplate) {
+    EXPECT_EQ(kQwen.calls, CallStyle::tagged);
+    EXPECT_TRUE(kQwen.reasons());
+    EXPECT_EQ(kQwen.reasoning_end, "</think>");
+    EXPECT_TRUE(kQwen.knows_calls);
+    EXPECT_EQ(kMistral.calls, CallStyle::listed);
+    EXPECT_FALSE(kMistral.reasons());
+    EXPECT_EQ(kNamedMistral.calls, CallStyle::named);
+    EXPECT_EQ(kLlama.calls, CallStyle::plain);
+    EXPECT_TRUE(kLlama.knows_calls);
+    EXPECT_EQ(kGemma.calls, CallStyle::plain);
+    EXPECT_FALSE(kGemma.knows_calls);
+    const AnswerFormat own_way = answer_format("{{tools}} <tool_call><function=f></tool_call>");
+    EXPECT_FALSE(own_way.knows_calls) << "a style that is not known needs a grammar";
+}
+
+TEST(AnswerFormat, SeesWhetherThePromptOpensTheReasoning) {
+    EXPECT_TRUE(opens_reasoning(kQwen, "<|im_start|>assistant\n<think>\n"));
+    EXPECT_FALSE(opens_reasoning(kQwen, "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+    EXPECT_FALSE(opens_reasoning(kGemma, "<think>"));
+}
+
+TEST(AnswerFormat, HasMarksThatMustBeShown) {
+    using Marks = std::vector<std::string_view>;
+    EXPECT_EQ(marks_of(kQwen, true), (Marks{"<think>", "</think>", "<tool_call>", "</tool_call>"}));
+    EXPECT_EQ(marks_of(kQwen, false), (Marks{"<think>", "</think>"}));
+    EXPECT_EQ(marks_of(kNamedMistral, true), (Marks{"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}));
+    EXPECT_EQ(marks_of(kLlama, true), Marks{"<|python_tag|>"});
+    EXPECT_TRUE(marks_of(kGemma, false).empty());
+}
+
+}  // namespace
+}  // namespace tandem::text
