@@ -54,8 +54,7 @@ AnswerExchange::~AnswerExchange() {
 // ---- Of who makes the answer
 
 void AnswerExchange::start(Ask ask, Start start) {
-    // The connection may be done with the model before all is submitted.
-    const std::shared_ptr<LoadedModel> model = start.model.shared();
+    const ModelPool::Use model = start.model.another();  // the connection may be done with its own before all is said
     int choices = 0;
     for (const engine::Request& request : start.requests) choices += request.n;
     {
@@ -78,8 +77,8 @@ void AnswerExchange::start(Ask ask, Start start) {
     int first = 0;
     for (engine::Request& request : start.requests) {
         const int n = request.n;
-        request.on_event = [self = shared_from_this(), first](const engine::Event& event) {
-            self->on_event(event, first);
+        request.on_event = [self = shared_from_this(), first, &wakes = model->wakes()](const engine::Event& event) {
+            self->on_event(event, first, wakes);
         };
         const Result<engine::RequestId> id = model->engine().submit(std::move(request));
         if (!id) {
@@ -117,7 +116,7 @@ void AnswerExchange::respond(std::string body) {
     wake();
 }
 
-void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
+void AnswerExchange::on_event(const engine::Event& event, int first_choice, WakeBatch& wakes) {
     bool too_much = false;
     {
         const std::lock_guard lock(mutex_);
@@ -137,7 +136,7 @@ void AnswerExchange::on_event(const engine::Event& event, int first_choice) {
         fail({.status = 408, .type = "timeout_error", .message = "the answer was read too slowly"});
         cancel_requests();
     }
-    wake();
+    wake(&wakes);
 }
 
 void AnswerExchange::measure(size_t choice, int tokens) {

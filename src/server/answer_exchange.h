@@ -78,7 +78,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
         std::optional<Ending> ending;
     };
 
-    void on_event(const engine::Event& event, int first_choice);
+    void on_event(const engine::Event& event, int first_choice, WakeBatch& wakes);
     void measure(size_t choice, int tokens);
     void cancel_requests();
     std::optional<ApiError> error_of(const engine::Finish& finish) const;

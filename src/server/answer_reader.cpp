@@ -1,7 +1,6 @@
 #include "server/answer_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,20 +14,7 @@ using PartKind = AnswerPart::Kind;
 
 constexpr std::string_view kSpaces = " \n\t\r";
 constexpr size_t kMostSpace = 64;  // bytes of white space that belong to a mark
-constexpr std::string_view kArguments = "[ARGS]";
-constexpr std::string_view kCallId = "[CALL_ID]";
 constexpr size_t kMostCallIdBytes = 64;
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kReasoningMarks = {{
-    {"<think>", "</think>"},
-    {"[THINK]", "[/THINK]"},
-    {"<|START_THINKING|>", "<|END_THINKING|>"},
-    {"<thinking>", "</thinking>"},
-}};
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 size_t leading_space(std::string_view text) {
     return std::min(text.find_first_not_of(kSpaces), text.size());
@@ -55,24 +41,6 @@ size_t held_back(std::string_view text, std::string_view mark) {
     return 0;
 }
 
-struct CallMarks {
-    std::string_view begin;
-    std::string_view end = {};
-};
-
-CallMarks call_marks(CallStyle style) {
-    switch (style) {
-        case CallStyle::tagged:
-            return {.begin = "<tool_call>", .end = "</tool_call>"};
-        case CallStyle::listed:
-        case CallStyle::named:
-            return {.begin = "[TOOL_CALLS]"};
-        case CallStyle::plain:
-            break;
-    }
-    return {.begin = "<|python_tag|>"};
-}
-
 struct CallId {
     size_t length = 0;  // with its mark; 0: there is none
     bool is_complete = true;
@@ -80,10 +48,10 @@ struct CallId {
 
 // The id that some models give a call. It is not handed out: nothing makes sure that they do not give it twice.
 CallId read_call_id(std::string_view text) {
-    if (could_become(text, kCallId)) return {.is_complete = false};
-    if (!text.starts_with(kCallId)) return {};
-    size_t length = kCallId.size();
-    const size_t most = std::min(text.size(), kCallId.size() + kMostCallIdBytes);
+    if (could_become(text, text::kCallIdMark)) return {.is_complete = false};
+    if (!text.starts_with(text::kCallIdMark)) return {};
+    size_t length = text::kCallIdMark.size();
+    const size_t most = std::min(text.size(), text::kCallIdMark.size() + kMostCallIdBytes);
     while (length < most && text[length] != '[' && text[length] != '{') ++length;
     return {.length = length, .is_complete = length < text.size()};
 }
@@ -107,46 +75,6 @@ std::optional<std::string> read_arguments(const nlohmann::json& call, std::strin
 
 }  // namespace
 
-AnswerFormat answer_format(std::string_view template_source) {
-    AnswerFormat format;
-    for (const auto& [begin, end] : kReasoningMarks) {
-        if (!contains(template_source, end)) continue;
-        format.reasoning_begin = begin;
-        format.reasoning_end = end;
-        break;
-    }
-    format.shows_tools = contains(template_source, "tools");
-    format.knows_calls = format.shows_tools;
-    if (contains(template_source, "<tool_call>") && !contains(template_source, "<function=")) {
-        format.calls = CallStyle::tagged;
-    } else if (contains(template_source, "[TOOL_CALLS]")) {
-        format.calls = contains(template_source, kArguments) ? CallStyle::named : CallStyle::listed;
-    } else {
-        format.calls = CallStyle::plain;
-        format.knows_calls &=
-            contains(template_source, R"({"name": )") && contains(template_source, R"("parameters": )");
-    }
-    return format;
-}
-
-std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tools) {
-    std::vector<std::string_view> marks;
-    if (!format.reasoning_begin.empty()) marks = {format.reasoning_begin, format.reasoning_end};
-    if (!has_tools) return marks;
-    const CallMarks calls = call_marks(format.calls);
-    for (const std::string_view mark : {calls.begin, calls.end}) {
-        if (!mark.empty()) marks.push_back(mark);
-    }
-    if (format.calls == CallStyle::named) marks.insert(marks.end(), {kCallId, kArguments});
-    return marks;
-}
-
-bool opens_reasoning(const AnswerFormat& format, std::string_view prompt) {
-    if (format.reasoning_begin.empty()) return false;
-    prompt.remove_suffix(trailing_space(prompt));
-    return prompt.ends_with(format.reasoning_begin);
-}
-
 AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(options)) {
     if (!options_.splits_reasoning) options_.format.reasoning_begin = options_.format.reasoning_end = {};
     if (options_.begins_in_reasoning && options_.splits_reasoning) {
@@ -154,7 +82,7 @@ AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(opt
         after_mark_ = true;
     }
     if (options_.tools.empty()) return;
-    const CallMarks marks = call_marks(options_.format.calls);
+    const text::CallMarks marks = text::call_marks(options_.format.calls);
     call_begin_ = marks.begin;
     call_end_ = marks.end;
 }
@@ -284,7 +212,7 @@ AnswerReader::Head AnswerReader::read_head() const {
         return {.is_call = Guess::maybe};
     }
     std::string_view name;
-    if (options_.format.calls == CallStyle::named) {
+    if (options_.format.calls == text::CallStyle::named) {
         for (const std::string& tool : options_.tools) {
             if (could_become(text.substr(at), tool)) return {.is_call = Guess::maybe};
             if (tool.size() > name.size() && text.substr(at).starts_with(tool)) name = tool;
@@ -293,8 +221,8 @@ AnswerReader::Head AnswerReader::read_head() const {
         const CallId id = name.empty() ? CallId{} : read_call_id(text.substr(at));
         if (!id.is_complete) return {.is_call = Guess::maybe};
         at += id.length;
-        if (could_become(text.substr(at), kArguments)) return {.is_call = Guess::maybe};
-        if (!name.empty() && text.substr(at).starts_with(kArguments)) at += kArguments.size();
+        if (could_become(text.substr(at), text::kArgumentsMark)) return {.is_call = Guess::maybe};
+        if (!name.empty() && text.substr(at).starts_with(text::kArgumentsMark)) at += text::kArgumentsMark.size();
     }
     const size_t space = leading_space(text.substr(at));
     if (space > kMostSpace) return {.length = at};

@@ -8,35 +8,9 @@
 #include <vector>
 
 #include "server/json_scanner.h"
+#include "text/answer_format.h"
 
 namespace tandem::server {
-
-// How a model writes the calls of tools. Marks in [] or <||> are control tokens of the vocabulary for most models
-// (marks_of() are to be shown in the text); where they are not, a call at the beginning is known without its mark.
-enum class CallStyle : uint8_t {
-    tagged,  // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, several of them (Hermes, Qwen)
-    listed,  // [TOOL_CALLS][{"name": ..., "arguments": {...}}, ...] (Mistral)
-    named,   // [TOOL_CALLS]name[ARGS]{...}, in some with [CALL_ID]id after the name (Mistral since 2025)
-    plain,   // <|python_tag|>{"name": ..., "parameters": {...}} (Llama 3), and what a grammar holds others to
-};
-
-struct AnswerFormat {
-    std::string_view reasoning_begin;  // empty: the model does not write down its reasoning
-    std::string_view reasoning_end;
-    CallStyle calls = CallStyle::plain;
-    bool shows_tools = false;  // the template tells the model what its tools are
-    bool knows_calls = false;  // and how to call them; if not, a grammar must hold the answer to `plain`
-};
-
-// By the marks that the text of a chat template has: reasoning is split where it has one of the known pairs, such as
-// <think> and </think>; of the styles of calls the first whose mark is in the text; `plain` if there is none.
-AnswerFormat answer_format(std::string_view template_source);
-
-// Whether the prompt leaves the model in the middle of its reasoning, as templates do that write <think> themselves.
-bool opens_reasoning(const AnswerFormat& format, std::string_view prompt);
-
-// The marks of reasoning, and of calls if there are tools.
-std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tools);
 
 struct AnswerPart {
     enum class Kind : uint8_t { content, reasoning, call };
@@ -46,9 +20,9 @@ struct AnswerPart {
 };
 
 struct AnswerReaderOptions {
-    AnswerFormat format;
+    text::AnswerFormat format;
     bool splits_reasoning = true;
-    bool begins_in_reasoning = false;     // opens_reasoning()
+    bool begins_in_reasoning = false;     // text::opens_reasoning()
     std::vector<std::string> tools = {};  // their names; if there are none, no calls are looked for
 };
 

@@ -133,14 +133,14 @@ Reply<Ok> read_anthropic_message(const Json& json, const std::string& path, Anth
     return Ok{};
 }
 
-Reply<Ok> read_anthropic_messages(const Fields& body, Ask& ask) {
+Reply<Ok> read_anthropic_messages(const Fields& body, const char* key, Ask& ask) {
     AnthropicMessages conversation;
     if (const Json* const system = body.find("system"); system != nullptr) {
         const std::string text = TRY(text_of_content(*system, "system"));
         if (!text.empty()) conversation.add_text("system", text);
     }
-    const Json* const messages = TRY(body.required_array("messages"));
-    if (messages->empty()) return bad_request("messages", "messages: there must be at least one");
+    const Json* const messages = TRY(body.required_array(key));
+    if (messages->empty()) return bad_request(key, "messages: there must be at least one");
     for (size_t i = 0; i < messages->size(); ++i)
         TRY(read_anthropic_message((*messages)[i], fmt::format("messages[{}]", i), conversation));
     ask.messages = conversation.take();
@@ -150,10 +150,9 @@ Reply<Ok> read_anthropic_messages(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> read_anthropic_tools(const Fields& body, Ask& ask) {
-    const Json* const tools = body.find("tools");
-    if (tools == nullptr || tools->empty()) return Ok{};
-    if (!tools->is_array()) return body.wrong("tools", "an array");
+Reply<Ok> read_anthropic_tools(const Fields& body, const char* key, Ask& ask) {
+    const Json* const tools = TRY(body.required_array(key));
+    if (tools->empty()) return Ok{};
     ask.tools = Json::array();
     for (size_t i = 0; i < tools->size(); ++i) {
         const Fields tool = TRY(Fields::of((*tools)[i], fmt::format("tools[{}]", i)));
@@ -177,10 +176,8 @@ Reply<Ok> read_anthropic_tools(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> read_anthropic_choice(const Fields& body, Ask& ask) {
-    const Json* const choice = body.find("tool_choice");
-    if (choice == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*choice, "tool_choice"));
+Reply<Ok> read_anthropic_choice(const Fields& body, const char* key, Ask& ask) {
+    const Fields fields = TRY(Fields::of(*body.find(key), key));
     const std::string type = TRY(fields.required_text("type"));
     bool one_at_a_time = false;
     TRY(fields.read("disable_parallel_tool_use", one_at_a_time));
@@ -199,48 +196,93 @@ Reply<Ok> read_anthropic_choice(const Fields& body, Ask& ask) {
 }
 
 // {"type": "json_schema", "schema"}, as output_format or in output_config.
-Reply<Ok> read_output_format(const Fields& body, Ask& ask) {
-    const Json* format = body.find("output_format");
-    if (const Json* const config = body.find("output_config"); config != nullptr) {
-        const Fields fields = TRY(Fields::of(*config, "output_config"));
-        TRY(fields.read("effort", ask.reasoning_effort));
-        if (fields.find("format") != nullptr) format = fields.find("format");
-    }
-    if (format == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*format, "output_format"));
+Reply<Ok> read_output_format(const Fields& body, const char* key, Ask& ask) {
+    const Fields fields = TRY(Fields::of(*body.find(key), body.name(key)));
     const std::string type = TRY(fields.required_text("type"));
     const Json* const schema = fields.find("schema");
     if (type != "json_schema" || schema == nullptr || !schema->is_object())
-        return bad_request("output_format", "output_format must be of type json_schema, with a schema");
+        return bad_request(body.name(key), "{} must be of type json_schema, with a schema", body.name(key));
     ask.format = {.kind = FormatKind::json_schema, .source = dump(*schema)};
     return Ok{};
 }
 
+Reply<Ok> read_output_config(const Fields& body, const char* key, Ask& ask) {
+    static const FieldRules rules = {reads("effort", into<&Ask::reasoning_effort>),
+                                     reads("format", read_output_format)};
+    return read_fields(TRY(Fields::of(*body.find(key), key)), rules, ask);
+}
+
 // As in the original, models think only when they are told to.
-Reply<Ok> read_anthropic_thinking(const Fields& body, Ask& ask) {
+Reply<Ok> read_anthropic_thinking(const Fields& body, const char* key, Ask& ask) {
     ask.thinks = false;
-    const Json* const thinking = body.find("thinking");
+    const Json* const thinking = body.find(key);
     if (thinking == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*thinking, "thinking"));
+    const Fields fields = TRY(Fields::of(*thinking, key));
     const std::string type = TRY(fields.required_text("type"));
     ask.thinks = type == "enabled" || type == "adaptive";
     if (!*ask.thinks && type != "disabled") return fields.wrong("type", "enabled, disabled or adaptive");
     return Ok{};
 }
 
-Reply<Ok> read_metadata(const Fields& body, Ask& ask) {
-    const Json* const metadata = body.find("metadata");
-    if (metadata == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*metadata, "metadata"));
+Reply<Ok> read_metadata(const Fields& body, const char* key, Ask& ask) {
+    const Fields fields = TRY(Fields::of(*body.find(key), key));
     return fields.read("user_id", ask.user);
 }
 
+Reply<Ok> read_anthropic_model(const Fields& body, const char* key, Ask& ask) {
+    ask.model = TRY(body.required_text(key));
+    return Ok{};
+}
+
+Reply<Ok> read_anthropic_tokens(const Fields& body, const char* key, Ask& ask) {
+    if (body.find(key) == nullptr) return bad_request(key, "{} is required", key);
+    TRY(body.read(key, ask.max_tokens));
+    if (ask.max_tokens < 1) return bad_request(key, "{} is {}: at least 1", key, ask.max_tokens);
+    return Ok{};
+}
+
+Reply<Ok> read_system(const Fields& body, const char* key, Ask& /*ask*/) {
+    TRY(text_of_content(*body.find(key), key));  // it becomes the first message
+    return Ok{};
+}
+
+// Without max_tokens, which there is nothing to count of.
+FieldRules anthropic_prompt_fields() {
+    using Sampling = device::SamplingParams;
+    return {
+        needs("model", read_anthropic_model),
+        reads("system", read_system),
+        needs("messages", read_anthropic_messages),
+        reads("tools", read_anthropic_tools),
+        reads("tool_choice", read_anthropic_choice),
+        reads("output_format", read_output_format),
+        reads("output_config", read_output_config),
+        needs("thinking", read_anthropic_thinking),
+        reads("metadata", read_metadata),
+        reads("stream", into<&Ask::stream>),
+        reads("stop_sequences", into<&Ask::stop>),
+        reads("temperature", into_sampling<&Sampling::temperature>),
+        reads("top_k", into_sampling<&Sampling::top_k>),
+        reads("top_p", into_sampling<&Sampling::top_p>),
+        refuses("mcp_servers", "this server connects to no other; leave it out"),
+        refuses("container", "this server runs no code; leave it out"),
+        ignores("context_management"),
+        ignores("cache_control"),
+        ignores("service_tier"),
+        ignores("inference_geo"),
+        ignores("betas"),
+    };
+}
+
+const FieldRules& anthropic_fields() {
+    static const FieldRules rules = joined({anthropic_prompt_fields(), {needs("max_tokens", read_anthropic_tokens)}});
+    return rules;
+}
+
 Reply<Ask> parse_anthropic(const Json& body) {
+    Ask ask;
     const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(parse_anthropic_count(body));
-    if (fields.find("max_tokens") == nullptr) return bad_request("max_tokens", "max_tokens is required");
-    TRY(fields.read("max_tokens", ask.max_tokens));
-    if (ask.max_tokens < 1) return bad_request("max_tokens", "max_tokens is {}: at least 1", ask.max_tokens);
+    TRY(read_fields(fields, anthropic_fields(), ask));
     return ask;
 }
 
@@ -362,26 +404,17 @@ std::unique_ptr<Writer> anthropic_writer(const Ask& /*ask*/, AnswerHead head) {
 
 }  // namespace
 
-const Dialect kAnthropicMessages = {
-    .parse = parse_anthropic, .writer = anthropic_writer, .error = anthropic_error, .has_cut_calls = true};
+const Dialect kAnthropicMessages = {.fields = anthropic_fields,
+                                    .parse = parse_anthropic,
+                                    .writer = anthropic_writer,
+                                    .error = anthropic_error,
+                                    .has_cut_calls = true};
 
 Reply<Ask> parse_anthropic_count(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
+    static const FieldRules rules = joined({anthropic_prompt_fields(), {ignores("max_tokens")}});
     Ask ask;
-    ask.model = TRY(fields.required_text("model"));
-    TRY(read_anthropic_messages(fields, ask));
-    TRY(read_anthropic_tools(fields, ask));
-    TRY(read_anthropic_choice(fields, ask));
-    TRY(read_output_format(fields, ask));
-    TRY(read_anthropic_thinking(fields, ask));
-    TRY(read_metadata(fields, ask));
-    TRY(fields.read("stream", ask.stream));
-    TRY(fields.read("stop_sequences", ask.stop));
-    TRY(fields.read("temperature", ask.sampling.temperature));
-    TRY(fields.read("top_k", ask.sampling.top_k));
-    TRY(fields.read("top_p", ask.sampling.top_p));
-    if (const Json* const servers = fields.find("mcp_servers"); servers != nullptr && !servers->empty())
-        return bad_request("mcp_servers", "mcp_servers: this server connects to no other; leave it out");
+    const Fields fields = TRY(Fields::of(body));
+    TRY(read_fields(fields, rules, ask));
     return ask;
 }
 

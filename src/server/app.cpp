@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/json.h"
-#include "server/ollama.h"
+#include "server/dialect.h"
 #include "server/routes.h"
 #include "server/sse.h"
 
@@ -24,6 +24,12 @@ void append(Headers& headers, const Headers& more) {
     headers.insert(headers.end(), more.begin(), more.end());
 }
 
+// How long a model stays loaded is for all who use it: only who administrates the server has a say in it.
+Ask allowed(const Call& call, Ask ask) {
+    if (!call.may_administrate) ask.keep_alive_s.reset();
+    return ask;
+}
+
 ApiError draining_error() {
     return {.status = 503,
             .type = "unavailable_error",
@@ -32,6 +38,13 @@ ApiError draining_error() {
 }
 
 }  // namespace
+
+Result<Json> take_body(Call& call) {
+    Result<Json> json = format::parse_ordered_json(call.body, "the body");
+    call.body = {};
+    call.room.reset();
+    return json;
+}
 
 App::App(ModelPool& pool, AppOptions options)
     : pool_(pool),
@@ -116,6 +129,7 @@ App::Admission App::admit(RequestHead head, std::string remote) {
     call->headers.emplace_back("x-request-id", entry.request_id);
 
     const auto admitted = [&]() -> Reply<bool> {
+        TRY(take_absolute_target(call->head));
         TRY(check_host(call->head, options_.guard));
         append(call->headers, TRY(check_origin(call->head, options_.guard)));
         if (is_preflight(call->head)) return false;
@@ -170,21 +184,21 @@ std::shared_ptr<Exchange> App::answer(const CallPtr& call, const Dialect& dialec
     const auto exchange = std::make_shared<AnswerExchange>(
         dialect, options_.heartbeat, [this, call](const AnswerRecord& answered) { record(*call, answered); });
     work(exchange, [this, call, exchange, &dialect] {
-        const Result<Json> body = format::parse_ordered_json(call->body, "the body");
-        call->body = {};
+        const Result<Json> body = take_body(*call);
         if (!body) return exchange->fail({.message = body.error().message});
         Reply<Ask> ask = dialect.parse(*body);
         if (!ask) return exchange->fail(std::move(ask).error());
-        const bool is_ollama = &dialect == &kOllamaChat || &dialect == &kOllamaGenerate;
-        if (is_ollama && only_loads(*ask)) return load_only(call, std::move(*ask), exchange);
-        service_.answer(std::move(*ask), call->entry.key, exchange);
+        if (dialect.loaded != nullptr && ask->only_loads()) return load_only(call, std::move(*ask), exchange);
+        service_.answer(
+            allowed(*call, std::move(*ask)),
+            {.salt = call->entry.key, .owner = options_.keys.empty() ? call->entry.remote : call->entry.key}, exchange);
     });
     return exchange;
 }
 
 // Ollama's way to load and to unload a model.
 void App::load_only(const CallPtr& call, Ask ask, const std::shared_ptr<AnswerExchange>& exchange) {
-    const bool generate = call->route->dialect == &kOllamaGenerate;
+    const Dialect& dialect = *call->route->dialect;
     const bool unloads = ask.keep_alive_s && *ask.keep_alive_s == 0;
     AnswerHead head{.id = {}, .created_s = unix_seconds(), .model = ask.model, .prompt_tokens = 0, .load_seconds = 0};
     if (unloads) {
@@ -195,17 +209,18 @@ void App::load_only(const CallPtr& call, Ask ask, const std::shared_ptr<AnswerEx
         }
         const Reply<Ok> done = pool_.unload(ask.model);
         if (!done) return exchange->fail(done.error());
-        return exchange->respond(dump(ollama_loaded(ask, head, generate)));
+        return exchange->respond(dialect.loaded(ask, head));
     }
+    ask = allowed(*call, std::move(ask));
     const std::string name = ask.model;
     const std::optional<double> keep_alive_s = ask.keep_alive_s;
     service_.with_model(name, keep_alive_s,
-                        [exchange, generate, head, ask = std::move(ask)](const Reply<ModelPool::Use>& model) {
+                        [exchange, &dialect, head, ask = std::move(ask)](const Reply<ModelPool::Use>& model) {
                             if (!model) return exchange->fail(model.error());
                             AnswerHead loaded = head;
                             loaded.model = model->name();
                             loaded.load_seconds = model->load_seconds();
-                            exchange->respond(dump(ollama_loaded(ask, loaded, generate)));
+                            exchange->respond(dialect.loaded(ask, loaded));
                         });
 }
 

@@ -45,12 +45,16 @@ struct Call {
     Headers headers;  // that the answer gets whatever it is
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     std::string body;
-    std::string name;  // the rest of the path, where the route has one
+    std::shared_ptr<void> room;  // that the body takes of what all may have, until it is parsed
+    std::string name;            // the rest of the path, where the route has one
 
     std::mutex mutex;  // of what follows
     AccessEntry entry;
 };
 using CallPtr = std::shared_ptr<Call>;
+
+// What is in the body of a call, which is then gone.
+Result<Json> take_body(Call& call);
 
 class App {
   public:

@@ -64,6 +64,16 @@ Reply<Ok> check_tools(const Ask& ask, const AskLimits& limits) {
 
 }  // namespace
 
+Reply<Ok> check_token_ids(std::span<const text::TokenId> ids, int vocab, std::string_view field) {
+    for (const text::TokenId id : ids) {
+        if (id < 0 || id >= vocab) {
+            return bad_request(std::string(field), "{}: token id {} is not in the model's vocabulary of {}", field, id,
+                               vocab);
+        }
+    }
+    return Ok{};
+}
+
 Reply<Ok> check(const Ask& ask, const AskLimits& limits) {
     TRY(check_sampling(ask.sampling, limits));
     TRY(check_stop(ask.stop, limits));
@@ -74,6 +84,12 @@ Reply<Ok> check(const Ask& ask, const AskLimits& limits) {
         return bad_request("max_tokens", "max_tokens is {}: it must not be negative", ask.max_tokens);
     if (ask.logprobs && *ask.logprobs < 0) return bad_request("logprobs", "logprobs must not be negative");
     TRY(at_most("logprobs", ask.logprobs.value_or(0), limits.logprobs));
+    if (ask.min_tokens < 0)
+        return bad_request("min_tokens", "min_tokens is {}: it must not be negative", ask.min_tokens);
+    if (ask.max_tokens > 0 && ask.min_tokens > ask.max_tokens)
+        return bad_request("min_tokens", "min_tokens is {}: that is more than max_tokens, {}", ask.min_tokens,
+                           ask.max_tokens);
+    TRY(at_most("stop_token_ids", static_cast<int64_t>(ask.stop_tokens.size()), limits.stop));
     TRY(at_most("messages", static_cast<int64_t>(ask.messages.size()), limits.messages));
     TRY(at_most("prompt", static_cast<int64_t>(ask.prompts.size()), limits.prompts));
     TRY(at_most("response_format", static_cast<int64_t>(ask.format.source.size()), limits.schema_bytes));

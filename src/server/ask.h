@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,11 +25,11 @@ enum class AskKind : uint8_t {
 
 enum class ToolChoice : uint8_t { automatic, none, required, named };
 
-enum class FormatKind : uint8_t { text, json_object, json_schema, gbnf };
+enum class FormatKind : uint8_t { text, json_object, json_schema, gbnf, regex, choice };
 
 struct ResponseFormat {
     FormatKind kind = FormatKind::text;
-    std::string source = {};  // the schema as JSON text, or the grammar
+    std::string source = {};  // the schema as JSON text, the grammar, the expression, or a JSON array of texts
 };
 
 using Prompt = std::variant<std::string, std::vector<text::TokenId>>;
@@ -37,8 +38,7 @@ struct Ask {
     std::string model;  // empty: the default
     AskKind kind = AskKind::chat;
 
-    // As chat templates take them, in OpenAI's form: {"role", "content": text, "reasoning_content", "tool_calls":
-    // [{"id", "type": "function", "function": {"name", "arguments": an object}}], "tool_call_id", "name"}.
+    // In OpenAI's form, with content as text or null: see text::PromptInput.
     Json messages = Json::array();
     // The last message is the beginning of the answer, which goes on from there.
     bool continues_last = false;
@@ -55,6 +55,8 @@ struct Ask {
     int max_tokens = 0;                                       // 0: until the context is full
     int n = 1;
     std::vector<std::string> stop;
+    std::vector<text::TokenId> stop_tokens;
+    int min_tokens = 0;  // before a token may end the answer
     bool ignore_end = false;
     bool echo = false;
     bool prompt_only = false;     // nothing is written: the prompt is echoed
@@ -67,6 +69,7 @@ struct Ask {
     std::string reasoning_effort = {};        // of the template
     Json template_values = Json::object();    // further variables of the template
     std::string user = {};                    // for the log
+    std::string cache_salt = {};              // only requests with the same share cached prompts
     std::string instructions = {};            // of a response, which repeats them; they are among the messages
     Json metadata = Json::object();           // of a response, which repeats it
 
@@ -74,6 +77,9 @@ struct Ask {
     int dimensions = 0;      // 0: all
     bool base64 = false;     // 32-bit floats as base64
     bool truncates = false;  // a text that is too long loses its end
+
+    // There is nothing to answer: where the API has that, the model is to be loaded, or unloaded (keep_alive_s of 0).
+    bool only_loads() const { return kind == AskKind::chat && messages.empty(); }
 };
 
 // The most of everything; the body as a whole is limited before it is parsed.
@@ -88,6 +94,9 @@ struct AskLimits {
     int logit_bias = 1024;
     int schema_bytes = 256 << 10;  // of a schema, a grammar, or all tools together
 };
+
+// Refuses ids that a model's vocabulary does not have; `field` is where they stand.
+Reply<Ok> check_token_ids(std::span<const text::TokenId> ids, int vocab, std::string_view field);
 
 // What all APIs have in common: every number in its range, nothing more than the limits allow.
 Reply<Ok> check(const Ask& ask, const AskLimits& limits = {});

@@ -1,6 +1,5 @@
 #include "server/endpoints.h"
 
-#include "format/json.h"
 #include "server/anthropic.h"
 #include "server/fields.h"
 #include "server/ollama.h"
@@ -9,6 +8,7 @@
 #include "server/page.h"
 #include "server/routes.h"
 #include "server/sse.h"
+#include "text/utf8.h"
 
 namespace tandem::server {
 
@@ -28,14 +28,19 @@ std::shared_ptr<Exchange> refuse(const Call& call, const ApiError& error) {
     return respond(error_response(error, error_body(call.target.path, error)));
 }
 
-Result<Json> body_of(const Call& call) {
-    return format::parse_ordered_json(call.body, "the body");
-}
+// An answer has a number for each token, and those who work on it at once must not take all memory.
+constexpr size_t kMostTokenizeBytes = 1 << 20;
 
 Reply<std::vector<text::TokenId>> tokens_of_text(const Fields& fields, const text::Tokenizer& tokenizer) {
     // the names of llama-server and of vLLM
     const bool is_content = fields.find("content") != nullptr;
     const std::string content = TRY(fields.required_text(is_content ? "content" : "prompt"));
+    if (content.size() > kMostTokenizeBytes) {
+        return ApiError{.status = 413,
+                        .message = fmt::format("a text of {} bytes; at most {} at once: send it in parts",
+                                               content.size(), kMostTokenizeBytes),
+                        .param = is_content ? "content" : "prompt"};
+    }
     text::EncodeOptions options{.add_special = !is_content};
     TRY(fields.read("add_special", options.add_special));
     TRY(fields.read("add_special_tokens", options.add_special));
@@ -43,15 +48,35 @@ Reply<std::vector<text::TokenId>> tokens_of_text(const Fields& fields, const tex
     return tokenizer.encode(content, options);
 }
 
+// As llama-server has it: {"id", "piece"}, the piece as bytes where it is no text by itself.
+Json with_piece(text::TokenId token, const text::Tokenizer& tokenizer) {
+    const std::string bytes = tokenizer.token_bytes(token);
+    const std::string piece = bytes.empty() ? std::string(tokenizer.piece(token)) : bytes;
+    if (text::is_valid_utf8(piece)) return {{"id", token}, {"piece", piece}};
+    Json values = Json::array();
+    for (const char c : piece) values.push_back(static_cast<unsigned char>(c));
+    return {{"id", token}, {"piece", std::move(values)}};
+}
+
 Reply<Json> tokenize_body(const Json& body, LoadedModel& model) {
     const Fields fields = TRY(Fields::of(body));
+    bool with_pieces = false;
+    TRY(fields.read("with_pieces", with_pieces));
     std::vector<text::TokenId> tokens;
     if (fields.find("messages") != nullptr) {
-        const Ask ask = TRY(parse_openai_chat(body));
+        Json chat = body;
+        chat.erase("with_pieces");
+        const Ask ask = TRY(parse_openai_chat(chat));
         TRY(check(ask));
-        tokens = TRY(Service::tokens_of(ask, model));
+        tokens = TRY(Service::tokens_of_chat(ask, model));
     } else {
         tokens = TRY(tokens_of_text(fields, model.bundle().tokenizer));
+    }
+    if (with_pieces) {
+        Json pieces = Json::array();
+        for (const text::TokenId token : tokens) pieces.push_back(with_piece(token, model.bundle().tokenizer));
+        return Json{
+            {"tokens", std::move(pieces)}, {"count", tokens.size()}, {"max_model_len", model.engine().context()}};
     }
     return Json{{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", model.engine().context()}};
 }
@@ -62,42 +87,72 @@ Reply<Json> detokenize_body(const Json& body, LoadedModel& model) {
     const std::vector<Prompt> prompts = TRY(parse_prompts(*tokens, "tokens"));
     const auto* const ids = std::get_if<std::vector<text::TokenId>>(&prompts.front());
     if (ids == nullptr) return fields.wrong("tokens", "an array of token ids");
-    const std::string text = model.bundle().tokenizer.decode(*ids);
+    const text::Tokenizer& tokenizer = model.bundle().tokenizer;
+    TRY(check_token_ids(*ids, tokenizer.vocab_size(), "tokens"));
+    const std::string text = tokenizer.decode(*ids);
     return Json{{"content", text}, {"prompt", text}};
 }
 
 Reply<Json> count_tokens_body(const Json& body, LoadedModel& model) {
     const Ask ask = TRY(parse_anthropic_count(body));
     TRY(check(ask));
-    const std::vector<text::TokenId> tokens = TRY(Service::tokens_of(ask, model));
+    const std::vector<text::TokenId> tokens = TRY(Service::tokens_of_chat(ask, model));
     return anthropic_count(static_cast<int>(tokens.size()));
 }
 
 }  // namespace
 
-// Answers on a worker's thread, with the model that the body names.
-Endpoints::Exchanged Endpoints::with_model(App& app, const CallPtr& call, OnModel then) {
-    auto exchange = std::make_shared<SimpleExchange>();
-    const auto fail_with = [exchange, path = call->target.path](const ApiError& error) {
-        exchange->respond(error_response(error, error_body(path, error)));
-    };
-    app.workers_.post([&app, call, exchange, fail_with, then = std::move(then)] {
-        Result<Json> body = body_of(*call);
-        if (!body || !body->is_object()) {
-            return fail_with({.message = body ? "the body must be a JSON object" : body.error().message});
+// An answer that is made in several steps, on other threads.
+class Endpoints::Answering {
+  public:
+    Answering(std::shared_ptr<SimpleExchange> exchange, std::string path)
+        : exchange_(std::move(exchange)), path_(std::move(path)) {}
+
+    void say(const Reply<Json>& answer) const {
+        exchange_->respond(answer ? Response{.body = dump(*answer)}
+                                  : error_response(answer.error(), error_body(path_, answer.error())));
+    }
+    // A step; whatever goes wrong there, the client gets to know.
+    void guard(const std::function<void()>& step) const {
+        try {
+            step();
+        } catch (const std::exception& error) {  // no memory, most likely
+            say(ApiError{.status = 500, .type = "server_error", .message = error.what(), .code = "internal_error"});
         }
-        const auto name = body->find("model");
-        const bool is_named = name != body->end() && name->is_string();
-        const std::string model_name = is_named ? name->get<std::string>() : std::string();
-        app.service_.with_model(model_name, {},
-                                [exchange, fail_with, then, json = std::move(*body)](Reply<ModelPool::Use> model) {
-                                    if (!model) return fail_with(model.error());
-                                    const Reply<Json> answer = then(json, **model);
-                                    if (!answer) return fail_with(answer.error());
-                                    exchange->respond(Response{.body = dump(*answer)});
-                                });
+    }
+
+  private:
+    std::shared_ptr<SimpleExchange> exchange_;
+    std::string path_;
+};
+
+// Hands the body to a worker: parsing it takes too long for a thread of the connections.
+Endpoints::Exchanged Endpoints::with_body(App& app, const CallPtr& call, OnBody then) {
+    auto exchange = std::make_shared<SimpleExchange>();
+    app.workers_.post([call, answering = Answering(exchange, call->target.path), then = std::move(then)] {
+        answering.guard([&] {
+            Result<Json> body = take_body(*call);
+            if (!body) return answering.say(std::move(body).error());
+            if (!body->is_object()) return answering.say(ApiError{.message = "the body must be a JSON object"});
+            then(std::move(*body), answering);
+        });
     });
     return exchange;
+}
+
+// Answers with the model that the body names.
+Endpoints::Exchanged Endpoints::with_model(App& app, const CallPtr& call, OnModel then) {
+    return with_body(app, call, [&app, then = std::move(then)](Json body, const Answering& answering) {
+        const auto name = body.find("model");
+        const bool is_named = name != body.end() && name->is_string();
+        const std::string model_name = is_named ? name->get<std::string>() : std::string();
+        // shared: the function is copied on its way, and a body may be large
+        const auto json = std::make_shared<const Json>(std::move(body));
+        const auto answer = [answering, then, json](const Reply<ModelPool::Use>& model) {
+            answering.guard([&] { answering.say(model ? then(*json, **model) : Reply<Json>(model.error())); });
+        };
+        app.service_.with_model(model_name, {}, answer);
+    });
 }
 
 Endpoints::Exchanged Endpoints::root(App& app, const CallPtr& call) {
@@ -197,23 +252,24 @@ Endpoints::Exchanged Endpoints::ollama_version(App& app, const CallPtr& /*call*/
 }
 
 Endpoints::Exchanged Endpoints::ollama_show(App& app, const CallPtr& call) {
-    const auto show = [&]() -> Reply<ModelCard> {
-        const Json body = TRY(body_of(*call));
-        const std::string name = TRY(ollama_model_name(body));
-        return app.pool_.card(name);
-    };
-    const Reply<ModelCard> card = show();
-    return card ? respond(server::ollama_show(*card)) : refuse(*call, card.error());
+    return with_body(app, call, [&app](const Json& body, const Answering& answering) {
+        const auto show = [&]() -> Reply<Json> {
+            const std::string name = TRY(ollama_model_name(body));
+            const ModelCard card = TRY(app.pool_.card(name));
+            return server::ollama_show(card);
+        };
+        answering.say(show());
+    });
 }
 
 Endpoints::Exchanged Endpoints::ollama_pull(App& app, const CallPtr& call) {
-    const auto pull = [&]() -> Reply<Json> {
-        const Json body = TRY(body_of(*call));
-        const std::string name = TRY(ollama_model_name(body));
-        return server::ollama_pull(body, static_cast<bool>(app.pool_.card(name)));
-    };
-    const Reply<Json> done = pull();
-    return done ? respond(*done) : refuse(*call, done.error());
+    return with_body(app, call, [&app](const Json& body, const Answering& answering) {
+        const auto pull = [&]() -> Reply<Json> {
+            const std::string name = TRY(ollama_model_name(body));
+            return server::ollama_pull(body, static_cast<bool>(app.pool_.card(name)));
+        };
+        answering.say(pull());
+    });
 }
 
 }  // namespace tandem::server

@@ -29,6 +29,9 @@ struct Endpoints {
     static Exchanged ollama_pull(App& app, const CallPtr& call);
 
   private:
+    class Answering;
+    using OnBody = std::function<void(Json body, const Answering& answering)>;
+    static Exchanged with_body(App& app, const CallPtr& call, OnBody then);
     using OnModel = std::function<Reply<Json>(const Json& body, LoadedModel& model)>;
     static Exchanged with_model(App& app, const CallPtr& call, OnModel then);
 };

@@ -9,17 +9,17 @@ Response error_response(const ApiError& error, std::string body) {
     return response;
 }
 
-void Exchange::on_wake(std::function<void()> wake) {
+void Exchange::on_wake(std::function<void(WakeBatch*)> wake) {
     const std::lock_guard lock(mutex_);
     wake_ = std::move(wake);
-    if (awake_ && wake_) wake_();
+    if (awake_ && wake_) wake_(nullptr);
 }
 
-void Exchange::wake() {
+void Exchange::wake(WakeBatch* batch) {
     const std::lock_guard lock(mutex_);
     if (awake_) return;
     awake_ = true;
-    if (wake_) wake_();
+    if (wake_) wake_(batch);
 }
 
 void Exchange::taken() {

@@ -14,6 +14,8 @@
 
 namespace tandem::server {
 
+class WakeBatch;
+
 struct Response {
     int status = 200;
     std::string content_type = "application/json";
@@ -47,16 +49,17 @@ class Exchange {
     // The client is gone, or the server stops. From any thread.
     virtual void cancel() {}
 
-    // `wake` is called from any thread, when there is something to take; not again before it was taken.
-    void on_wake(std::function<void()> wake);
+    // `wake` is called from any thread, when there is something to take; not again before it was taken. With a batch it
+    // may wait for the others of the batch.
+    void on_wake(std::function<void(WakeBatch*)> wake);
 
   protected:
-    void wake();
+    void wake(WakeBatch* batch = nullptr);
     void taken();  // in take(), before looking
 
   private:
     std::mutex mutex_;
-    std::function<void()> wake_;
+    std::function<void(WakeBatch*)> wake_;
     bool awake_ = false;
 };
 

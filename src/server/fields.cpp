@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "format/json.h"
-
 namespace tandem::server {
 
 namespace {
@@ -35,6 +33,14 @@ Reply<Fields> Fields::of(const Json& object, std::string path) {
 const Json* Fields::find(const char* key) const {
     const auto field = object_->find(key);
     return field == object_->end() || field->is_null() ? nullptr : &*field;
+}
+
+std::vector<std::string> Fields::keys() const {
+    std::vector<std::string> keys;
+    for (const auto& item : object_->items()) {
+        if (!item.value().is_null()) keys.push_back(item.key());
+    }
+    return keys;
 }
 
 ApiError Fields::wrong(const char* key, std::string_view expected) const {
@@ -166,15 +172,6 @@ Reply<std::string> text_of_content(const Json& content, const std::string& path,
         text += TRY(part.required_text("text"));
     }
     return text;
-}
-
-Json arguments_of(const Json& arguments) {
-    if (!arguments.is_string()) return arguments.is_null() ? Json::object() : arguments;
-    const auto& source = arguments.get_ref<const std::string&>();
-    if (source.empty()) return Json::object();
-    Result<Json> parsed = format::parse_ordered_json(source, "arguments");
-    if (!parsed || !parsed->is_object()) return arguments;
-    return std::move(*parsed);
 }
 
 Reply<Ok> check_tool(const Json& tool, const std::string& path) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/ask.h"
+#include "text/message_forms.h"
 
 namespace tandem::server {
 
@@ -19,6 +20,8 @@ class Fields {
 
     // The field, or null.
     const Json* find(const char* key) const;
+    // Of the fields that are not null.
+    std::vector<std::string> keys() const;
     std::string name(const char* key) const { return path_.empty() ? key : path_ + "." + key; }
 
     Reply<Ok> read(const char* key, std::string& out) const;
@@ -57,9 +60,7 @@ class Fields {
 Reply<std::string> text_of_content(const Json& content, const std::string& path,
                                    std::initializer_list<std::string_view> text_types = {"text"});
 
-// A tool call's "arguments", JSON text or an object already, as the object that templates want. Text that is no
-// object stays text.
-Json arguments_of(const Json& arguments);
+using text::arguments_of;  // a tool call's, as an object
 
 // A tool of OpenAI's form, checked: {"type": "function", "function": {...}}.
 Reply<Ok> check_tool(const Json& tool, const std::string& path);

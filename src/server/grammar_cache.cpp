@@ -10,6 +10,10 @@ Result<text::CompiledGrammarPtr> compile(const ResponseFormat& format) {
             return text::compile_json_schema(format.source);
         case FormatKind::gbnf:
             return text::compile_gbnf(format.source);
+        case FormatKind::regex:
+            return text::compile_regex(format.source);
+        case FormatKind::choice:
+            return text::compile_choice(Json::parse(format.source).get<std::vector<std::string>>());
         default:
             return text::compile_json_object();
     }

@@ -64,7 +64,7 @@ bool is_ipv4(std::string_view name) {
 // The host and port of "http://host:port"; nothing for "null" and other schemes.
 std::optional<std::string> authority_of(std::string_view origin) {
     for (const std::string_view scheme : {"http://", "https://"}) {
-        if (origin.starts_with(scheme)) return std::string(origin.substr(scheme.size()));
+        if (lower(origin.substr(0, scheme.size())) == scheme) return std::string(origin.substr(scheme.size()));
     }
     return std::nullopt;
 }
@@ -101,6 +101,19 @@ std::vector<std::string_view> RequestHead::all(std::string_view name) const {
         if (key == name) values.emplace_back(value);
     }
     return values;
+}
+
+Reply<Ok> take_absolute_target(RequestHead& head) {
+    const std::optional<std::string> rest = authority_of(head.target);
+    if (!rest) return Ok{};
+    const size_t end = std::min(rest->find_first_of("/?"), rest->size());
+    const auto hosts = head.all("host");
+    if (hosts.size() != 1 || lower(hosts.front()) != lower(rest->substr(0, end))) {
+        return bad_request("", "the request names one server in its target and another in its Host header");
+    }
+    head.target = rest->substr(end);
+    if (!head.target.starts_with('/')) head.target.insert(0, "/");
+    return Ok{};
 }
 
 Reply<Ok> check_host(const RequestHead& head, const GuardRules& rules) {

@@ -27,6 +27,9 @@ struct GuardRules {
     std::vector<std::string> origins = {};  // whose pages may read answers: "https://chat.example.org", or "*" for all
 };
 
+// `GET http://name/path`, as proxies get it: its name is that of the Host header, and its path the target.
+Reply<Ok> take_absolute_target(RequestHead& head);
+
 // Refuses a name that is not the server's own: a page whose name is made to point here (DNS rebinding) sends its own.
 Reply<Ok> check_host(const RequestHead& head, const GuardRules& rules);
 

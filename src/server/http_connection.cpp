@@ -1,9 +1,6 @@
 #include "server/http_connection.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -12,6 +9,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "base/log.h"
+#include "server/framing.h"
 
 namespace tandem::server {
 
@@ -23,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = 16 << 10;
 constexpr size_t kMostDiscarded = 16 << 20;
+constexpr size_t kMostUnparsed = 32 << 10;  // of a body: what the parser takes only when all of it is there
 
 std::chrono::milliseconds time_left(Clock::time_point until) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
@@ -68,17 +67,44 @@ ApiError status_error(int status, std::string message) {
 }
 
 // What a parser that gave up has to say.
-ApiError parse_error(const error_code& error) {
-    if (error == http::error::header_limit) return status_error(431, "the head of the request is too large");
-    if (error == http::error::body_limit) return status_error(413, "the body of the request is too large");
+ApiError parse_error(const error_code& error, const HttpOptions& options) {
+    if (error == http::error::header_limit) {
+        return status_error(431, fmt::format("the head of the request has more than {} bytes", options.header_bytes));
+    }
+    if (error == http::error::body_limit) {
+        return status_error(413, fmt::format("the body of the request has more than the {} bytes that the server takes "
+                                             "(--max-body)",
+                                             options.body_bytes));
+    }
     return status_error(400, "this is not HTTP: " + error.message());
 }
 
 }  // namespace
 
+// Counts the bytes of a body among those of all, as long as it lives.
+class BodyRoom {
+  public:
+    explicit BodyRoom(std::shared_ptr<std::atomic<size_t>> all) : all_(std::move(all)) {}
+    ~BodyRoom() { *all_ -= bytes_; }
+    BodyRoom(const BodyRoom&) = delete;
+    BodyRoom& operator=(const BodyRoom&) = delete;
+
+    size_t bytes() const { return bytes_; }
+    // Returns those of all.
+    size_t add(size_t bytes) {
+        bytes_ += bytes;
+        return *all_ += bytes;
+    }
+
+  private:
+    std::shared_ptr<std::atomic<size_t>> all_;
+    size_t bytes_ = 0;
+};
+
 struct Connection::Incoming {
     http::request_parser<http::string_body> parser;
     CallPtr call;  // null until it was admitted or refused
+    bool has_head = false;
     bool keeps_alive = false;
     bool is_head = false;
     bool chunked = false;  // the answer
@@ -124,11 +150,11 @@ asio::awaitable<void> Connection::serve() {
 asio::awaitable<void> Connection::discard() {
     const Clock::time_point until = Clock::now() + std::chrono::seconds(2);
     size_t left = kMostDiscarded;
-    while (left > 0) {
-        buffer_.clear();
-        const bool more = co_await read_more(until);
-        if (!more) co_return;
-        left -= std::min(left, buffer_.size());
+    buffer_.resize(kReadBytes);
+    while (left > 0 && Clock::now() < until) {
+        const size_t count = co_await transport_->read_raw(buffer_.data(), buffer_.size(), time_left(until));
+        if (count == 0) co_return;
+        left -= std::min(left, count);
     }
 }
 
@@ -138,7 +164,9 @@ asio::awaitable<bool> Connection::serve_request() {
     request.parser.body_limit(shared_.options.body_bytes);
     const bool has_head = co_await read_head(request);
     if (!has_head) co_return false;
-    const bool has_body = co_await read_body(request);
+    const bool admitted = co_await admit(request);
+    bool has_body = false;
+    if (admitted) has_body = co_await read_body(request);
     if (has_body) {
         exchange_ = shared_.app.handle(request.call);
         co_await answer(request);
@@ -146,7 +174,7 @@ asio::awaitable<bool> Connection::serve_request() {
         shared_.app.ended(*request.call);
     }
     if (request.call) shared_.app.finished(*request.call, request.status, request.sent_bytes);
-    co_return request.keeps_alive && !request.failed && !gone_ && has_body;
+    co_return request.keeps_alive && !request.failed && !gone_;
 }
 
 // ---- Reading
@@ -159,6 +187,28 @@ asio::awaitable<bool> Connection::read_more(Clock::time_point until) {
     co_return count > 0 && Clock::now() < until;
 }
 
+// Gives the parser what has come; an error is what the client gets to read.
+std::optional<ApiError> Connection::feed(Incoming& request) {
+    error_code error;
+    size_t used = 0;
+    try {
+        used = request.parser.put(asio::buffer(buffer_), error);
+    } catch (const std::exception&) {  // Beast counts the bytes of a field in 16 bits
+        return status_error(431, "a header of the request is too large");
+    }
+    const std::string_view parsed = std::string_view(buffer_).substr(0, used);
+    if (!request.has_head &&
+        (parsed.find("\r\n ") != std::string_view::npos || parsed.find("\r\n\t") != std::string_view::npos)) {
+        return status_error(400, "a header goes on in a second line: write it in one");
+    }
+    buffer_.erase(0, used);
+    if (error && error != http::error::need_more) return parse_error(error, shared_.options);
+    if (request.has_head && !request.parser.is_done() && buffer_.size() > kMostUnparsed) {
+        return status_error(431, "the trailers of the request, or the extensions of a chunk, are too large");
+    }
+    return std::nullopt;
+}
+
 asio::awaitable<bool> Connection::read_head(Incoming& request) {
     if (buffer_.empty()) {
         const bool more = co_await read_more(Clock::now() + shared_.options.idle_time);
@@ -166,23 +216,21 @@ asio::awaitable<bool> Connection::read_head(Incoming& request) {
     }
     const Clock::time_point until = Clock::now() + shared_.options.header_time;
     while (!request.parser.is_header_done()) {
-        error_code error;
-        const size_t used = request.parser.put(asio::buffer(buffer_), error);
-        buffer_.erase(0, used);
-        if (error && error != http::error::need_more) {
+        if (const std::optional<ApiError> wrong = feed(request)) {
             has_unread_ = true;
-            co_await refuse(request, shared_.app.refuse(parse_error(error)));
+            co_await refuse(request, shared_.app.refuse(*wrong));
             co_return false;
         }
         if (request.parser.is_header_done()) break;
         const bool more = co_await read_more(until);
         if (!more) co_return false;
     }
+    request.has_head = true;
     co_return true;
 }
 
-// Admits the request first: nobody may send a body that will not be used.
-asio::awaitable<bool> Connection::read_body(Incoming& request) {
+// Before the body: nobody may send one that will not be used.
+asio::awaitable<bool> Connection::admit(Incoming& request) {
     auto& message = request.parser.get();
     request.keeps_alive = message.keep_alive() && !shared_.draining;
     request.is_head = message.method() == http::verb::head;
@@ -192,65 +240,71 @@ asio::awaitable<bool> Connection::read_body(Incoming& request) {
     for (const auto& field : message) {
         head.headers.emplace_back(lower_case(view(field.name_string())), std::string(view(field.value())));
     }
-    const bool has_two_lengths = !head.all("content-length").empty() && !head.all("transfer-encoding").empty();
-    const bool expects = message[http::field::expect] == "100-continue";
+    const Reply<Framing> framing = framing_of(head, message.version() < 11);
     const bool is_encoded = !head.all("content-encoding").empty();
     App::Admission admission = shared_.app.admit(std::move(head), remote_);
     request.call = admission.call;
     const bool admitted = !admission.refusal;
-    if (admitted && has_two_lengths) {
-        admission.refusal = shared_.app.refuse(status_error(400, "a request has one length, not two"));
+    if (admitted && !framing) {
+        admission.refusal = shared_.app.refuse(framing.error());
     } else if (admitted && is_encoded) {
         admission.refusal = shared_.app.refuse(status_error(415, "send the body as it is, without Content-Encoding"));
     }
-    if (admission.refusal) {
-        const bool has_no_body =
-            request.parser.content_length_remaining().value_or(0) == 0 && !request.parser.chunked();
-        if (!has_no_body) request.keeps_alive = false;
-        has_unread_ = !has_no_body;
-        co_await refuse(request, std::move(*admission.refusal));
-        if (admitted) shared_.app.ended(*request.call);
-        co_return false;
+    if (!admission.refusal) co_return true;
+    if (!framing || *framing != Framing::no_body) {  // where the next request would begin is not known
+        request.keeps_alive = false;
+        has_unread_ = true;
     }
-    if (expects) co_await write(request, "HTTP/1.1 100 Continue\r\n\r\n");
+    co_await refuse(request, std::move(*admission.refusal));
+    if (admitted) shared_.app.ended(*request.call);
+    co_return false;
+}
 
-    const Clock::time_point until = Clock::now() + shared_.options.body_time;
-    size_t counted = 0;
-    std::optional<ApiError> wrong;
+asio::awaitable<bool> Connection::read_body(Incoming& request) {
+    const std::string expected = lower_case(view(request.parser.get()[http::field::expect]));
+    if (expected == "100-continue" && request.chunked) co_await write(request, "HTTP/1.1 100 Continue\r\n\r\n");
+    const std::optional<ApiError> wrong = co_await receive_body(request);
+    if (!wrong) {
+        request.call->body = std::move(request.parser.get().body());
+        co_return true;
+    }
+    request.keeps_alive = false;
+    has_unread_ = true;
+    co_await refuse(request, shared_.app.refuse(*wrong));
+    shared_.app.ended(*request.call);
+    co_return false;
+}
+
+// All of it into the parser.
+asio::awaitable<std::optional<ApiError>> Connection::receive_body(Incoming& request) {
+    const HttpOptions& options = shared_.options;
+    const Clock::time_point until = Clock::now() + options.body_time;
+    const auto room = std::make_shared<BodyRoom>(shared_.body_bytes);
+    request.call->room = room;
     request.parser.eager(true);
-    while (!request.parser.is_done() && !wrong) {
+    for (;;) {
+        if (request.parser.is_done()) co_return std::nullopt;
         if (!buffer_.empty()) {
-            error_code error;
-            const size_t used = request.parser.put(asio::buffer(buffer_), error);
-            buffer_.erase(0, used);
-            if (error && error != http::error::need_more) wrong = parse_error(error);
-            if (wrong || request.parser.is_done()) break;
+            if (std::optional<ApiError> wrong = feed(request)) co_return wrong;
+            if (request.parser.is_done()) co_return std::nullopt;
         }
         const size_t before = buffer_.size();
         const bool more = co_await read_more(until);
         if (!more) {
             request.failed = true;
-            wrong = status_error(408, "the body of the request did not come");
+            co_return status_error(408, "the body of the request did not come");
         }
-        counted += buffer_.size() - before;
-        shared_.body_bytes += buffer_.size() - before;
-        if (shared_.body_bytes > shared_.options.all_body_bytes) {
-            wrong = ApiError{.status = 503,
-                             .type = "overloaded_error",
-                             .message = "too many large requests at once",
-                             .retry_after_s = 1};
+        const size_t all = room->add(buffer_.size() - before);
+        if (room->bytes() > 2 * options.body_bytes + options.header_bytes) {  // of one that is in order, at most half
+            co_return status_error(413, "the body comes in chunks that are too small: send larger ones");
+        }
+        if (all > options.all_body_bytes) {
+            co_return ApiError{.status = 503,
+                               .type = "overloaded_error",
+                               .message = "too many large requests at once",
+                               .retry_after_s = 1};
         }
     }
-    shared_.body_bytes -= counted;
-    if (wrong) {
-        request.keeps_alive = false;
-        has_unread_ = true;
-        co_await refuse(request, shared_.app.refuse(*wrong));
-        shared_.app.ended(*request.call);
-        co_return false;
-    }
-    request.call->body = std::move(message.body());
-    co_return true;
 }
 
 // ---- Answering
@@ -296,10 +350,11 @@ asio::awaitable<bool> Connection::send(Incoming& request, const Output& output) 
 }
 
 asio::awaitable<void> Connection::answer(Incoming& request) {
-    exchange_->on_wake([wakes = wakes_, weak = weak_from_this()] {
-        wakes->add([weak] {
+    exchange_->on_wake([wakes = wakes_, weak = weak_from_this()](WakeBatch* batch) {
+        const auto signal = [weak] {
             if (const auto self = weak.lock()) self->signal();
-        });
+        };
+        wakes->add(signal, batch);
     });
     gone_ = false;
     watching_ = true;
@@ -348,20 +403,16 @@ void Connection::signal() {
     timer_.cancel();
 }
 
-// Notices that the client closes the connection while it is being answered.
+// Reads on while the client is being answered, to notice that it closes the connection: TLS tells that in no other way.
+// Bytes are the next request, which comes when this one is done.
 asio::awaitable<void> Connection::watch() {
     const std::shared_ptr<Connection> self = shared_from_this();
-    asio::ip::tcp::socket& socket = transport_->socket();
-    error_code error;
-    if (answering_) {  // it may be over before this begins
-        co_await socket.async_wait(asio::ip::tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
-    }
-    if (!error && answering_) {
-        std::array<char, 8> bytes{};
-        const ssize_t count = ::recv(socket.native_handle(), bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
-        // Bytes are the next request, which comes when this one is done.
-        gone_ = count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK) ||
-                (count > 0 && transport_->is_close({bytes.data(), static_cast<size_t>(count)}));
+    while (answering_ && !gone_ && buffer_.size() < shared_.options.header_bytes) {
+        const size_t before = buffer_.size();
+        buffer_.resize(before + kReadBytes);
+        const size_t count = co_await transport_->read(buffer_.data() + before, kReadBytes, Transport::kNoLimit);
+        buffer_.resize(before + count);
+        gone_ = count == 0 && answering_;
     }
     watching_ = false;
     signal();

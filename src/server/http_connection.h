@@ -6,6 +6,7 @@
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/app.h"
@@ -19,7 +20,8 @@ struct HttpShared {
     App& app;
     const HttpOptions& options;
     std::atomic<int> connections = 0;
-    std::atomic<size_t> body_bytes = 0;  // that are being read
+    // Of the bodies that are being read, or wait to be parsed.
+    std::shared_ptr<std::atomic<size_t>> body_bytes = std::make_shared<std::atomic<size_t>>(0);
     std::atomic<bool> draining = false;
 };
 
@@ -40,7 +42,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     asio::awaitable<void> discard();
     asio::awaitable<bool> serve_request();  // false: it was the last
     asio::awaitable<bool> read_head(Incoming& request);
+    asio::awaitable<bool> admit(Incoming& request);
     asio::awaitable<bool> read_body(Incoming& request);
+    asio::awaitable<std::optional<ApiError>> receive_body(Incoming& request);
+    std::optional<ApiError> feed(Incoming& request);
     asio::awaitable<bool> read_more(std::chrono::steady_clock::time_point until);
     asio::awaitable<bool> refuse(Incoming& request, Response response);
     asio::awaitable<void> answer(Incoming& request);

@@ -21,8 +21,8 @@ struct HttpOptions {
     int threads = 2;
     int connections = 10'000;                       // open at once
     size_t header_bytes = 64 << 10;                 // of a request
-    size_t body_bytes = 32 << 20;                   //
-    size_t all_body_bytes = 1 << 30;                // of all requests that are being read
+    size_t body_bytes = 4 << 20;                    //
+    size_t all_body_bytes = 1 << 30;                // of all requests that are being read or wait to be parsed
     std::chrono::milliseconds header_time{30'000};  // from the first byte of a request
     std::chrono::milliseconds body_time{300'000};
     std::chrono::milliseconds idle_time{75'000};   // between two requests

@@ -18,7 +18,11 @@ constexpr size_t kPieceBytes = 16 << 10;  // written within one time limit
 
 template <typename Stream>
 asio::awaitable<size_t> read_from(Stream& stream, char* data, size_t size, Transport::Time within) {
-    beast::get_lowest_layer(stream).expires_after(within);
+    if (within == Transport::kNoLimit) {
+        beast::get_lowest_layer(stream).expires_never();
+    } else {
+        beast::get_lowest_layer(stream).expires_after(within);
+    }
     error_code error;
     const size_t count =
         co_await stream.async_read_some(asio::buffer(data, size), asio::redirect_error(asio::use_awaitable, error));
@@ -56,6 +60,9 @@ class PlainTransport final : public Transport {
     asio::awaitable<size_t> read(char* data, size_t size, Time within) override {
         return read_from(stream_, data, size, within);
     }
+    asio::awaitable<size_t> read_raw(char* data, size_t size, Time within) override {
+        return read_from(stream_, data, size, within);
+    }
     asio::awaitable<bool> write(std::string_view bytes, Time within) override {
         // Most often there is room, and no need for a timer and a turn of the loop.
         error_code error;
@@ -70,7 +77,6 @@ class PlainTransport final : public Transport {
         shut(stream_.socket());
         co_return;
     }
-    bool is_close(std::string_view /*peeked*/) const override { return false; }
     asio::ip::tcp::socket& socket() override { return stream_.socket(); }
 
   private:
@@ -91,6 +97,9 @@ class TlsTransport final : public Transport {
     asio::awaitable<size_t> read(char* data, size_t size, Time within) override {
         return read_from(stream_, data, size, within);
     }
+    asio::awaitable<size_t> read_raw(char* data, size_t size, Time within) override {
+        return read_from(stream_.next_layer(), data, size, within);
+    }
     asio::awaitable<bool> write(std::string_view bytes, Time within) override {
         return write_to(stream_, bytes, within);
     }
@@ -100,10 +109,6 @@ class TlsTransport final : public Transport {
         error_code ignored;
         co_await stream_.async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
         shut(stream_.next_layer().socket());
-    }
-    bool is_close(std::string_view peeked) const override {
-        constexpr char kAlert = 21;  // the type of the record
-        return !peeked.empty() && peeked.front() == kAlert;
     }
     asio::ip::tcp::socket& socket() override { return stream_.next_layer().socket(); }
 

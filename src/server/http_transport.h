@@ -26,13 +26,15 @@ class Transport {
 
     // What must come before the first byte; false: give up.
     virtual asio::awaitable<bool> begin(Time within) = 0;
-    // Some bytes; 0: the end, an error, or the time is over.
+    // Some bytes; 0: the end, an error, or the time is over. One that waits without a limit is ended by cancelling the
+    // socket, and loses nothing.
+    static constexpr Time kNoLimit = Time::max();
     virtual asio::awaitable<size_t> read(char* data, size_t size, Time within) = 0;
+    // The same of the bytes as they come from the socket, after end().
+    virtual asio::awaitable<size_t> read_raw(char* data, size_t size, Time within) = 0;
     // All of it, each piece within the time.
     virtual asio::awaitable<bool> write(std::string_view bytes, Time within) = 0;
     virtual asio::awaitable<void> end() = 0;
-    // Whether bytes that have come and were not read can only mean that the client has closed the connection.
-    virtual bool is_close(std::string_view peeked) const = 0;
     virtual asio::ip::tcp::socket& socket() = 0;
 };
 

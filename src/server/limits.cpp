@@ -19,13 +19,11 @@ ApiError too_many(std::string message, int retry_after_s) {
 
 }  // namespace
 
-Limits::Limits(LimitRules rules) : rules_(rules) {
-    if (rules_.burst <= 0) rules_.burst = std::max(1, static_cast<int>(std::min(rules_.requests_per_minute / 6, 1e6)));
-}
+Limits::Limits(LimitRules rules) : rules_(rules), most_tokens_(std::max(1.0, rules.requests_per_minute)) {}
 
 void Limits::refill(Bucket& bucket, TimePoint now) const {
     const double seconds = std::chrono::duration<double>(now - bucket.filled).count();
-    bucket.tokens = std::min<double>(rules_.burst, bucket.tokens + seconds * rules_.requests_per_minute / 60);
+    bucket.tokens = std::min(most_tokens_, bucket.tokens + seconds * rules_.requests_per_minute / 60);
     bucket.filled = now;
 }
 
@@ -33,14 +31,14 @@ void Limits::refill(Bucket& bucket, TimePoint now) const {
 void Limits::forget_idle(TimePoint now) {
     for (auto& entry : state_->buckets) refill(entry.second, now);
     std::erase_if(state_->buckets, [&](const auto& entry) {
-        return entry.second.under_way == 0 && entry.second.tokens >= rules_.burst;
+        return entry.second.under_way == 0 && entry.second.tokens >= most_tokens_;
     });
 }
 
 Reply<Limits::Ticket> Limits::enter(const std::string& who, TimePoint now) {
     const std::lock_guard lock(state_->mutex);
     if (state_->buckets.size() >= kMostBuckets && !state_->buckets.contains(who)) forget_idle(now);
-    const Bucket full{.tokens = static_cast<double>(rules_.burst), .filled = now};
+    const Bucket full{.tokens = most_tokens_, .filled = now};
     Bucket& bucket = state_->buckets.try_emplace(who, full).first->second;
     refill(bucket, now);
     if (rules_.concurrent > 0 && bucket.under_way >= rules_.concurrent) {
@@ -49,11 +47,14 @@ Reply<Limits::Ticket> Limits::enter(const std::string& who, TimePoint now) {
                         1);
     }
     if (rules_.requests_per_minute > 0) {
-        if (bucket.tokens < 1) {
+        constexpr double kRounding = 1e-9;  // whoever waits as long as was said must get in
+        if (bucket.tokens < 1 - kRounding) {
             const double wait_s = std::ceil((1 - bucket.tokens) * 60 / rules_.requests_per_minute);
-            return too_many(fmt::format("this key may make {:g} requests a minute, and has made them: wait {:g} s",
-                                        rules_.requests_per_minute, wait_s),
-                            static_cast<int>(std::clamp(wait_s, 1.0, 3600.0)));
+            const int retry_after_s = static_cast<int>(std::clamp(wait_s, 1.0, 1e9));
+            return too_many(fmt::format("this key may make {:g} requests a minute and has used them up: there is one "
+                                        "more in {} s",
+                                        rules_.requests_per_minute, retry_after_s),
+                            retry_after_s);
         }
         bucket.tokens -= 1;
     }

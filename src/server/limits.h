@@ -12,8 +12,7 @@
 namespace tandem::server {
 
 struct LimitRules {
-    double requests_per_minute = 0;  // in the long run; 0: any number
-    int burst = 0;                   // that may come at once; 0: those of ten seconds, at least one
+    double requests_per_minute = 0;  // all of them may come at once, and come back evenly; 0: any number
     int concurrent = 0;              // under way at once; 0: any number
 };
 
@@ -44,6 +43,7 @@ class Limits {
     void forget_idle(TimePoint now);
 
     LimitRules rules_;
+    double most_tokens_;                                        // of a bucket
     std::shared_ptr<State> state_ = std::make_shared<State>();  // tickets may outlive the Limits
 };
 

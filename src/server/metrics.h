@@ -41,6 +41,7 @@ struct PoolSample {
 };
 
 struct DeviceSample {
+    device::Kind kind = device::Kind::cpu;
     std::string name;
     double utilisation = 0;  // 0 to 1, since the last one
     std::vector<PoolSample> pools;

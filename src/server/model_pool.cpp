@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "base/units.h"
 
 namespace tandem::server {
 
@@ -59,6 +60,31 @@ int64_t changed_s(const fs::path& path) {
     return std::chrono::duration_cast<std::chrono::seconds>(system).count();
 }
 
+// What clients get to know of an error: the names of files, not where on this machine they are.
+std::string without_paths(std::string message, const std::string& source) {
+    const std::string parent = fs::path(source).parent_path().string();
+    const std::string folder = parent.ends_with('/') ? parent : parent + "/";
+    for (size_t at = parent.empty() ? std::string::npos : message.find(folder); at != std::string::npos;
+         at = message.find(folder, at))
+        message.erase(at, folder.size());
+    const bool has_path = message.starts_with('/') || message.find(" /") != std::string::npos ||
+                          message.find("'/") != std::string::npos || message.find("\"/") != std::string::npos;
+    return has_path ? "it cannot be loaded: the log of the server says why" : message;
+}
+
+// What is wrong with a model, as far as one can tell without its weights; empty: nothing.
+std::string flaw_of(const fs::path& path) {
+    const auto look = [&]() -> Status {
+        const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(path.string()));
+        TRY(models::load(checkpoint));
+        return Ok{};
+    };
+    const Status looked = look();
+    if (looked) return {};
+    log::warn("{} is not offered: {}", path.string(), looked.error().message);
+    return without_paths(looked.error().message, path.string());
+}
+
 // Ollama's clients add a tag.
 std::string without_tag(const std::string& name) {
     constexpr std::string_view kTag = ":latest";
@@ -82,9 +108,11 @@ ModelCard details_of(const LoadedModel& model) {
     card.context = model.engine().context();
     card.trained_context = weights.context_length;
     card.dim = weights.dim;
-    if (model.bundle().chat_template) card.chat_template = model.bundle().chat_template->source();
-    card.has_tools = card.chat_template.find("tools") != std::string::npos;
-    card.has_thinking = card.chat_template.find("<think>") != std::string::npos;
+    if (const auto& chat_template = model.bundle().prompts.chat_template()) {
+        card.chat_template = chat_template->source();
+        card.has_tools = chat_template->shows_tools();
+        card.has_thinking = chat_template->answer_format().reasons();
+    }
     return card;
 }
 
@@ -92,20 +120,25 @@ ModelCard details_of(const LoadedModel& model) {
 
 // ---- Use
 
+ModelPool::Use::Use(ModelPool& pool, std::string name, LoadedModel& model, double load_seconds)
+    : pool_(&pool), name_(std::move(name)), model_(&model), load_seconds_(load_seconds) {
+    model.add_user();
+}
+
 ModelPool::Use& ModelPool::Use::operator=(Use&& other) noexcept {
     if (this == &other) return *this;
     release();
     pool_ = std::exchange(other.pool_, nullptr);
     name_ = std::move(other.name_);
-    model_ = std::move(other.model_);
+    model_ = std::exchange(other.model_, nullptr);
     load_seconds_ = other.load_seconds_;
     return *this;
 }
 
 void ModelPool::Use::release() {
-    if (!model_) return;
+    if (model_ == nullptr) return;
     model_->touch();
-    model_.reset();
+    std::exchange(model_, nullptr)->remove_user();
     pool_->wake_.notify_all();  // without the lock, which whoever calls this might wait for: work() looks again anyway
 }
 
@@ -121,7 +154,8 @@ Result<std::unique_ptr<ModelPool>> ModelPool::open(PoolOptions options) {
         if (!fs::is_directory(pool->options_.folder, error)) {
             return fail("{}: no such directory of models", pool->options_.folder.string());
         }
-        pool->scan_folder();
+        std::unique_lock lock(pool->mutex_);
+        pool->scan_folder(lock);
     }
     return pool;
 }
@@ -138,7 +172,6 @@ void ModelPool::stop_loading() {
         for (const auto& item : entries_) {
             Entry& entry = *item.second;
             entry.progress.is_unwanted = true;
-            if (entry.model) continue;
             std::move(entry.waiters.begin(), entry.waiters.end(), std::back_inserter(refused));
             entry.waiters.clear();
         }
@@ -166,10 +199,10 @@ void ModelPool::close() {
     std::unique_lock lock(mutex_);
     for (const auto& item : entries_) {
         Entry& entry = *item.second;
-        const auto idle = [&entry] { return !entry.model || entry.model.use_count() == 1; };
-        for (int i = 0; i < kMostLooks && !idle(); ++i) wake_.wait_for(lock, kLookWhileClosing);
-        if (entry.model) entry.model->halt();
-        entry.model.reset();
+        if (!entry.model) continue;
+        for (int i = 0; i < kMostLooks && entry.model->is_used(); ++i) wake_.wait_for(lock, kLookWhileClosing);
+        entry.model->halt();
+        if (!entry.model->is_used()) entry.model.reset();
     }
 }
 
@@ -197,21 +230,55 @@ Status ModelPool::add_named(const std::string& source) {
     return Ok{};
 }
 
-// Names come from this list and from nowhere else, so none leads out of the folder.
-void ModelPool::scan_folder() {
-    if (options_.folder.empty()) return;
+// ---- The folder. Names come from this list and from nowhere else, so none leads out of it.
+
+std::map<std::string, ModelPool::Found> ModelPool::find_models() const {
+    std::map<std::string, Found> models;
     std::error_code error;
     for (fs::directory_iterator file(options_.folder, error), end; !error && file != end; file.increment(error)) {
-        const std::string name = name_of(file->path());
-        if (entries_.size() >= kMostModels || entries_.contains(name) || !is_model(file->path())) continue;
-        auto entry = std::make_unique<Entry>();
-        entry->name = name;
-        entry->source = file->path().string();
-        entry->file_bytes = size_of(file->path());
-        entry->created_s = changed_s(file->path());
-        entry->keep_alive_s = options_.keep_alive_s;
-        entries_[name] = std::move(entry);
+        if (models.size() >= kMostModels || !is_model(file->path())) continue;
+        models.try_emplace(
+            name_of(file->path()),
+            Found{.path = file->path(), .bytes = size_of(file->path()), .changed_s = changed_s(file->path())});
     }
+    return models;
+}
+
+bool ModelPool::is_known(const std::string& name, const Found& found) const {
+    const auto known = entries_.find(name);
+    if (known == entries_.end()) return false;
+    const Entry& entry = *known->second;
+    return entry.wanted_from_start || (entry.file_bytes == found.bytes && entry.created_s == found.changed_s);
+}
+
+void ModelPool::keep(const std::string& name, const Found& found) {
+    std::unique_ptr<Entry>& entry = entries_[name];
+    if (!entry) {
+        entry = std::make_unique<Entry>();
+        entry->name = name;
+        entry->source = found.path.string();
+        entry->keep_alive_s = options_.keep_alive_s;
+    }
+    entry->file_bytes = found.bytes;
+    entry->created_s = found.changed_s;
+    entry->flaw = found.flaw;
+}
+
+// What is new or has changed is looked at once, without the lock.
+void ModelPool::scan_folder(std::unique_lock<std::mutex>& lock) {
+    if (options_.folder.empty()) return;
+    lock.unlock();
+    std::map<std::string, Found> models = find_models();
+    lock.lock();
+    std::vector<std::pair<const std::string, Found>*> unknown;
+    for (auto& item : models) {
+        if (!is_known(item.first, item.second)) unknown.push_back(&item);
+    }
+    lock.unlock();
+    for (auto* const item : unknown) item->second.flaw = flaw_of(item->second.path);
+    lock.lock();
+    for (const auto* const item : unknown) keep(item->first, item->second);
+    for (const auto& [name, entry] : entries_) entry->is_there = entry->wanted_from_start || models.contains(name);
 }
 
 ModelPool::Entry* ModelPool::find(const std::string& name) {
@@ -219,18 +286,27 @@ ModelPool::Entry* ModelPool::find(const std::string& name) {
     return found == entries_.end() ? nullptr : found->second.get();
 }
 
-Reply<ModelPool::Entry*> ModelPool::require(const std::string& name) {
+Reply<ModelPool::Entry*> ModelPool::require(const std::string& name, std::unique_lock<std::mutex>& lock) {
     Entry* entry = find(name);
-    if (entry == nullptr) {
-        scan_folder();  // it may be new
+    // it may be new, or may have been put right
+    if (entry == nullptr || !entry->is_there || !entry->flaw.empty()) {
+        scan_folder(lock);
         entry = find(name);
     }
-    if (entry != nullptr) return entry;
-    return ApiError{.status = 404,
-                    .type = "not_found_error",
-                    .message = fmt::format("the model '{}' does not exist: /v1/models lists those that do", name),
-                    .code = "model_not_found",
-                    .param = "model"};
+    if (entry == nullptr || (!entry->is_there && !entry->model)) {
+        return ApiError{.status = 404,
+                        .type = "not_found_error",
+                        .message = fmt::format("the model '{}' does not exist: /v1/models lists those that do", name),
+                        .code = "model_not_found",
+                        .param = "model"};
+    }
+    if (!entry->flaw.empty() && !entry->model) {
+        return ApiError{.status = 422,
+                        .message = fmt::format("the model '{}' cannot be loaded: {}", entry->name, entry->flaw),
+                        .code = "model_unusable",
+                        .param = "model"};
+    }
+    return entry;
 }
 
 // ---- What there is
@@ -265,20 +341,21 @@ ModelCard ModelPool::card_of(const Entry& entry) const {
 }
 
 std::vector<ModelCard> ModelPool::list() {
-    const std::lock_guard lock(mutex_);
-    scan_folder();
+    std::unique_lock lock(mutex_);
+    scan_folder(lock);
     std::vector<ModelCard> cards;
     cards.reserve(entries_.size());
     cards.push_back(card_of(*find("")));
     for (const auto& [name, entry] : entries_) {
-        if (name != default_name_) cards.push_back(card_of(*entry));
+        const bool is_usable = entry->model || (entry->is_there && entry->flaw.empty());
+        if (name != default_name_ && is_usable) cards.push_back(card_of(*entry));
     }
     return cards;
 }
 
 Reply<ModelCard> ModelPool::card(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    return card_of(*TRY(require(name)));
+    std::unique_lock lock(mutex_);
+    return card_of(*TRY(require(name, lock)));
 }
 
 double ModelPool::start_progress() {
@@ -314,7 +391,7 @@ void ModelPool::for_each(const std::function<void(const std::string&, LoadedMode
 
 void ModelPool::acquire(const std::string& name, std::optional<double> keep_alive_s, const OnReady& ready) {
     std::unique_lock lock(mutex_);
-    Reply<Entry*> found = stopping_ ? stopping_error() : require(name);
+    Reply<Entry*> found = stopping_ ? stopping_error() : require(name, lock);
     if (found && loads_nothing_ && !(*found)->model) found = stopping_error();
     if (!found) {
         lock.unlock();
@@ -323,9 +400,9 @@ void ModelPool::acquire(const std::string& name, std::optional<double> keep_aliv
     Entry& entry = **found;
     if (keep_alive_s) entry.keep_alive_s = *keep_alive_s;
     entry.to_unload = false;
-    if (entry.model) {
+    if (entry.model && !entry.model->is_broken()) {
         entry.model->touch();
-        Use use(*this, entry.name, entry.model, 0);
+        Use use(*this, entry.name, *entry.model, 0);
         lock.unlock();
         return ready(std::move(use));
     }
@@ -338,12 +415,12 @@ ModelPool::Use ModelPool::find_loaded(const std::string& name) {
     const std::lock_guard lock(mutex_);
     const Entry* const entry = find(name);
     if (entry == nullptr || !entry->model) return {};
-    return {*this, entry->name, entry->model, 0};
+    return {*this, entry->name, *entry->model, 0};
 }
 
 Reply<Ok> ModelPool::unload(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    Entry* const entry = TRY(require(name));
+    std::unique_lock lock(mutex_);
+    Entry* const entry = TRY(require(name, lock));
     entry->to_unload = entry->model != nullptr;
     wake_.notify_all();
     return Ok{};
@@ -367,7 +444,9 @@ void ModelPool::work() {
 }
 
 bool ModelPool::expired(const Entry& entry, Clock::time_point now) const {
-    if (!entry.model || entry.model.use_count() > 1 || !entry.waiters.empty()) return false;
+    if (!entry.model || entry.model->is_used()) return false;
+    if (entry.model->is_broken()) return true;  // whoever waits gets it loaded again
+    if (!entry.waiters.empty()) return false;
     if (entry.to_unload) return true;
     if (entry.keep_alive_s < 0) return false;
     return std::chrono::duration<double>(now - entry.model->last_used()).count() >= entry.keep_alive_s;
@@ -378,7 +457,7 @@ void ModelPool::unload_idle(std::unique_lock<std::mutex>& lock) {
         if (!expired(*entry, Clock::now())) continue;
         log::info("unloading {}", name);
         entry->to_unload = false;
-        std::shared_ptr<LoadedModel> model = std::move(entry->model);
+        std::unique_ptr<LoadedModel> model = std::move(entry->model);
         entry->progress.done = 0;
         lock.unlock();  // freeing gigabytes takes its time
         model.reset();
@@ -390,7 +469,7 @@ void ModelPool::load(Entry& entry, std::unique_lock<std::mutex>& lock) {
     entry.loading = true;
     entry.progress.done = 0;
     Status room = make_room(entry, lock);
-    if (!room || stopping_) return answer_waiters(entry, room ? "the server is stopping" : room.error().message, lock);
+    if (!room || stopping_) return fail_loading(entry, room ? "the server is stopping" : room.error().message, lock);
     log::info("loading {}", entry.name);
     is_loading_ = true;
     lock.unlock();
@@ -400,9 +479,9 @@ void ModelPool::load(Entry& entry, std::unique_lock<std::mutex>& lock) {
     lock.lock();
     is_loading_ = false;
     wake_.notify_all();
-    if (!loaded) return answer_waiters(entry, loaded.error().message, lock);
-    log::info("loaded {} in {:.1f} s: context {}, {} bytes", entry.name, seconds_since(begin),
-              (*loaded)->engine().context(), (*loaded)->memory_bytes());
+    if (!loaded) return fail_loading(entry, loaded.error().message, lock);
+    log::info("loaded {} in {:.1f} s: context {}, {}", entry.name, seconds_since(begin), (*loaded)->engine().context(),
+              format_bytes((*loaded)->memory_bytes()));
     entry.model = std::move(*loaded);
     entry.details = details_of(*entry.model);
     answer_waiters(entry, "", lock);
@@ -413,8 +492,8 @@ Status ModelPool::make_room(const Entry& entry, std::unique_lock<std::mutex>& lo
     const uint64_t budget = options_.memory_bytes;
     if (budget == 0) return Ok{};
     if (entry.file_bytes > budget) {
-        return fail("{} needs more than its {} bytes, and the server may use {}: raise --memory", entry.name,
-                    entry.file_bytes, budget);
+        return fail("{} needs more than its {}, and the server may use {}: raise --memory", entry.name,
+                    format_bytes(entry.file_bytes), format_bytes(budget));
     }
     while (!stopping_) {
         uint64_t taken = 0;
@@ -422,8 +501,8 @@ Status ModelPool::make_room(const Entry& entry, std::unique_lock<std::mutex>& lo
         for (const auto& [name, other] : entries_) {
             if (!other->model) continue;
             taken += other->model->memory_bytes();
-            const bool idle = other->model.use_count() == 1;
-            if (idle && (oldest == nullptr || other->model->last_used() < oldest->model->last_used()))
+            if (!other->model->is_used() &&
+                (oldest == nullptr || other->model->last_used() < oldest->model->last_used()))
                 oldest = other.get();
         }
         if (taken == 0 || taken + entry.file_bytes <= budget) return Ok{};
@@ -437,23 +516,29 @@ Status ModelPool::make_room(const Entry& entry, std::unique_lock<std::mutex>& lo
     return Ok{};
 }
 
+void ModelPool::fail_loading(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock) {
+    if (!entry.progress.is_unwanted) log::error("{}: {}", entry.name, error);
+    answer_waiters(entry, without_paths(error, entry.source), lock);
+}
+
 void ModelPool::answer_waiters(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock) {
     entry.loading = false;
     entry.error = error;
-    if (!error.empty() && !entry.progress.is_unwanted) log::error("{}: {}", entry.name, error);
     std::vector<Waiter> waiters = std::exchange(entry.waiters, {});
-    const std::shared_ptr<LoadedModel> model = entry.model;
-    lock.unlock();
+    std::vector<Reply<Use>> replies;
+    replies.reserve(waiters.size());
     for (const Waiter& waiter : waiters) {
-        if (model) {
-            waiter.ready(Use(*this, entry.name, model, seconds_since(waiter.since)));
+        if (entry.model) {
+            replies.emplace_back(Use(*this, entry.name, *entry.model, seconds_since(waiter.since)));
         } else {
-            waiter.ready(ApiError{.status = 500,
-                                  .type = "server_error",
-                                  .message = fmt::format("{}: {}", entry.name, error),
-                                  .code = "model_load_failed"});
+            replies.emplace_back(ApiError{.status = 500,
+                                          .type = "server_error",
+                                          .message = fmt::format("{}: {}", entry.name, error),
+                                          .code = "model_load_failed"});
         }
     }
+    lock.unlock();
+    for (size_t i = 0; i < waiters.size(); ++i) waiters[i].ready(std::move(replies[i]));
     lock.lock();
 }
 

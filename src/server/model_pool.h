@@ -19,6 +19,7 @@
 #include "server/grammar_cache.h"
 #include "server/model_card.h"
 #include "server/reply.h"
+#include "server/wake_queue.h"
 
 namespace tandem::server {
 
@@ -31,7 +32,8 @@ struct LoadProgress {
 // A model with its device and an engine that runs on a thread of its own.
 class LoadedModel {
   public:
-    using OpenDevice = std::function<Result<std::unique_ptr<device::Backend>>()>;
+    // A device for a model with so many bytes of weights.
+    using OpenDevice = std::function<Result<std::unique_ptr<device::Backend>>(uint64_t weight_bytes)>;
 
     static Result<std::unique_ptr<LoadedModel>> load(const std::string& source, const OpenDevice& open_device,
                                                      const engine::EngineOptions& options, LoadProgress& progress);
@@ -49,7 +51,15 @@ class LoadedModel {
     int block_tokens() const { return block_tokens_; }
     uint64_t memory_bytes() const { return weight_bytes_ + engine_->cache_bytes(); }
     bool on_gpu() const;
+    // Of whoever hears of its answers, on the engine's thread.
+    WakeBatch& wakes() { return wakes_; }
 
+    // ModelPool::Uses of it. The pool adds one only under its lock, and with the lock sees when there is none.
+    void add_user() { ++users_; }
+    void remove_user() { --users_; }
+    bool is_used() const { return users_ > 0; }
+    // Its file was lost while it was in use: it has to be loaded again.
+    bool is_broken() const { return engine_->broken(); }
     // When somebody last had it.
     void touch() { last_used_ = Clock::now(); }
     std::chrono::steady_clock::time_point last_used() const { return last_used_; }
@@ -67,6 +77,8 @@ class LoadedModel {
     std::unique_ptr<GrammarCache> grammars_;
     uint64_t weight_bytes_ = 0;
     int block_tokens_ = 0;
+    WakeBatch wakes_;
+    std::atomic<int> users_ = 0;
     std::atomic<Clock::time_point> last_used_ = Clock::now();
     std::thread thread_;
 };
@@ -83,12 +95,11 @@ struct PoolOptions {
 // All of it may be called from any thread.
 class ModelPool {
   public:
-    // Who has one keeps the model from being unloaded.
+    // Who has one keeps the model from being unloaded. The pool must outlive it.
     class Use {
       public:
         Use() = default;
-        Use(ModelPool& pool, std::string name, std::shared_ptr<LoadedModel> model, double load_seconds)
-            : pool_(&pool), name_(std::move(name)), model_(std::move(model)), load_seconds_(load_seconds) {}
+        Use(ModelPool& pool, std::string name, LoadedModel& model, double load_seconds);
         Use(Use&& other) noexcept { *this = std::move(other); }
         Use& operator=(Use&& other) noexcept;
         Use(const Use&) = delete;
@@ -97,16 +108,16 @@ class ModelPool {
 
         explicit operator bool() const { return model_ != nullptr; }
         LoadedModel& operator*() const { return *model_; }
-        LoadedModel* operator->() const { return model_.get(); }
+        LoadedModel* operator->() const { return model_; }
         const std::string& name() const { return name_; }
-        std::shared_ptr<LoadedModel> shared() const { return model_; }
         double load_seconds() const { return load_seconds_; }  // that it was waited for
+        Use another() const { return {*pool_, name_, *model_, load_seconds_}; }
         void release();
 
       private:
         ModelPool* pool_ = nullptr;
         std::string name_;
-        std::shared_ptr<LoadedModel> model_;
+        LoadedModel* model_ = nullptr;
         double load_seconds_ = 0;
     };
     using OnReady = std::function<void(Reply<Use>)>;
@@ -134,6 +145,7 @@ class ModelPool {
     // As soon as nobody uses it.
     Reply<Ok> unload(const std::string& name);
 
+    // Those that can be used: a file of the folder that cannot be loaded is left out.
     std::vector<ModelCard> list();
     Reply<ModelCard> card(const std::string& name);
     // Of the models that are wanted from the start; 1: all are ready.
@@ -157,22 +169,34 @@ class ModelPool {
         uint64_t file_bytes = 0;
         int64_t created_s = 0;
         bool wanted_from_start = false;
+        bool is_there = true;  // one of the folder may be taken away
+        std::string flaw;      // why one of the folder cannot be loaded, for clients; empty: it can, as far as one sees
         double keep_alive_s = -1;
         bool to_unload = false;
-        std::shared_ptr<LoadedModel> model;
+        std::unique_ptr<LoadedModel> model;
         ModelCard details;  // what was learned by loading it
         std::vector<Waiter> waiters;
         bool loading = false;
         LoadProgress progress;
-        std::string error;
+        std::string error;  // of loading it, for clients: without the paths of this machine
+    };
+    // A model of the folder, as it lies there.
+    struct Found {
+        std::filesystem::path path;
+        uint64_t bytes = 0;
+        int64_t changed_s = 0;
+        std::string flaw = {};
     };
 
     explicit ModelPool(PoolOptions options) : options_(std::move(options)) {}
 
     Status add_named(const std::string& source);
-    void scan_folder();
+    void scan_folder(std::unique_lock<std::mutex>& lock);
+    std::map<std::string, Found> find_models() const;
+    bool is_known(const std::string& name, const Found& found) const;
+    void keep(const std::string& name, const Found& found);
     Entry* find(const std::string& name);
-    Reply<Entry*> require(const std::string& name);
+    Reply<Entry*> require(const std::string& name, std::unique_lock<std::mutex>& lock);
     ModelCard card_of(const Entry& entry) const;
 
     void work();
@@ -181,6 +205,7 @@ class ModelPool {
     void load(Entry& entry, std::unique_lock<std::mutex>& lock);
     Status make_room(const Entry& entry, std::unique_lock<std::mutex>& lock);
     void answer_waiters(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock);
+    void fail_loading(Entry& entry, const std::string& error, std::unique_lock<std::mutex>& lock);
 
     PoolOptions options_;
     std::mutex mutex_;  // of what follows

@@ -1,7 +1,6 @@
 #include "server/monitor.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "server/sse.h"
@@ -21,34 +20,29 @@ double quantile(const std::vector<double>& sorted, double share) {
     return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
 
-std::string kind_of(const std::string& device) {
-    if (device.starts_with("cpu")) return "cpu";
-    return device.starts_with("npu") ? "npu" : "gpu";
-}
-
-// What programs hold of the memory that the system has, less what it would give back.
-uint64_t available_bytes() {
-    std::FILE* const file = std::fopen("/proc/meminfo", "re");
-    if (file == nullptr) return 0;
-    unsigned long long kilobytes = 0;
-    char line[256];
-    while (std::fgets(line, sizeof(line), file) != nullptr) {
-        if (std::sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
+// As the page knows it.
+std::string_view name_of(device::Kind kind) {
+    switch (kind) {
+        case device::Kind::cpu:
+            return "cpu";
+        case device::Kind::npu:
+            return "npu";
+        case device::Kind::gpu:
+        case device::Kind::integrated_gpu:
+        case device::Kind::software_gpu:
+            return "gpu";
     }
-    std::fclose(file);
-    return kilobytes * 1024;
+    return "";
 }
 
-DeviceSample sample_of(const device::Description& device, double utilisation, uint64_t model_bytes) {
-    DeviceSample sample{.name = device.name, .utilisation = std::clamp(utilisation, 0.0, 1.0), .pools = {}};
-    const bool is_cpu = kind_of(device.name) == "cpu";
+DeviceSample sample_of(const device::Description& device, double utilisation) {
+    DeviceSample sample{
+        .kind = device.kind, .name = device.name, .utilisation = std::clamp(utilisation, 0.0, 1.0), .pools = {}};
     sample.pools.reserve(device.pools.size());
     for (const device::MemoryPool& pool : device.pools) {
-        // A GPU is described as it was when the model was loaded.
-        const uint64_t free = is_cpu ? available_bytes() : pool.free_bytes - std::min(pool.free_bytes, model_bytes);
         sample.pools.push_back({.name = pool.name,
                                 .bytes = pool.size_bytes,
-                                .used_bytes = pool.size_bytes - std::min(pool.size_bytes, free)});
+                                .used_bytes = pool.size_bytes - std::min(pool.size_bytes, pool.free_bytes)});
     }
     return sample;
 }
@@ -59,7 +53,7 @@ Json to_json(const DeviceSample& device) {
         pools.push_back({{"name", pool.name}, {"bytes", pool.bytes}, {"used", pool.used_bytes}});
     }
     return {{"name", device.name},
-            {"kind", kind_of(device.name)},
+            {"kind", name_of(device.kind)},
             {"utilisation", device.utilisation},
             {"pools", std::move(pools)}};
 }
@@ -74,7 +68,7 @@ void add_memory_map(const std::string& name, const LoadedModel& model, Json& map
     std::map<std::string, uint64_t> layers;
     for (const auto& [weight, view] : model.bundle().model.weights.all()) layers[layer_of(weight)] += view.data.size();
     layers["cache"] = model.engine().cache_bytes();
-    const device::Description& device = model.backend().describe();
+    const device::Description device = model.backend().describe();
     const std::string pool = device.pools.empty() ? "" : device.pools.front().name;
     for (const auto& [layer, bytes] : layers) {
         map.push_back({{"model", name}, {"layer", layer}, {"device", device.name}, {"pool", pool}, {"bytes", bytes}});
@@ -152,9 +146,9 @@ void Monitor::look_at(const std::string& name, LoadedModel& model, double elapse
     look.prompt_tokens_per_second += static_cast<double>(stats.prompt_tokens - before.prompt) / elapsed;
     look.running += stats.running;
     look.waiting += stats.waiting;
-    const device::Description& device = model.backend().describe();
+    const device::Description device = model.backend().describe();
     const double utilisation = (stats.device_seconds - before.device_seconds) / elapsed;
-    DeviceSample sample = sample_of(device, utilisation, model.memory_bytes());
+    DeviceSample sample = sample_of(device, utilisation);
     const auto same = look.devices.find(device.name);
     if (same != look.devices.end()) sample.utilisation = std::min(1.0, sample.utilisation + same->second.utilisation);
     look.devices[device.name] = std::move(sample);

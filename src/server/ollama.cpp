@@ -16,80 +16,59 @@ int64_t nanoseconds(double seconds) {
     return static_cast<int64_t>(std::clamp(seconds, 0.0, 1e9) * 1e9);
 }
 
-// Clients send fields that they do not use as "" or [].
-bool is_blank(const Json& value) {
-    return value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
-}
-
 std::string ollama_error(const ApiError& error) {
     return dump({{"error", error.message}}) + "\n";
 }
 
-Reply<Ok> read_keep_alive(const Fields& body, Ask& ask) {
-    const Json* const value = body.find("keep_alive");
-    if (value == nullptr) return Ok{};
+Reply<Ok> read_keep_alive(const Fields& body, const char* key, Ask& ask) {
+    const Json* const value = body.find(key);
     if (value->is_number()) ask.keep_alive_s = value->get<double>();
     if (value->is_string()) ask.keep_alive_s = parse_duration(value->get_ref<const std::string&>());
     if (ask.keep_alive_s && std::isfinite(*ask.keep_alive_s)) return Ok{};
-    return body.wrong("keep_alive", "seconds, or a duration such as \"5m\"");
+    return body.wrong(key, "seconds, or a duration such as \"5m\"");
 }
 
-Reply<Ok> read_ollama_format(const Fields& body, Ask& ask) {
-    const Json* const format = body.find("format");
-    if (format == nullptr || (format->is_string() && is_blank(*format))) return Ok{};
+Reply<Ok> read_ollama_format(const Fields& body, const char* key, Ask& ask) {
+    const Json* const format = body.find(key);
+    if (*format == "") return Ok{};  // as clients send what they do not use
     if (*format == "json") {
         ask.format.kind = FormatKind::json_object;
     } else if (format->is_object()) {
         ask.format = {.kind = FormatKind::json_schema, .source = dump(*format)};
     } else {
-        return body.wrong("format", "\"json\" or a JSON Schema");
+        return body.wrong(key, "\"json\" or a JSON Schema");
     }
     return Ok{};
 }
 
-Reply<Ok> read_think(const Fields& body, Ask& ask) {
-    const Json* const think = body.find("think");
-    if (think == nullptr) return Ok{};
-    if (!think->is_string()) return body.read("think", ask.thinks);
+Reply<Ok> read_think(const Fields& body, const char* key, Ask& ask) {
+    const Json* const think = body.find(key);
+    if (!think->is_string()) return body.read(key, ask.thinks);
     ask.reasoning_effort = think->get<std::string>();
     ask.thinks = true;
     for (const char* effort : {"low", "medium", "high"}) {
         if (ask.reasoning_effort == effort) return Ok{};
     }
-    return body.wrong("think", "true, false, \"low\", \"medium\" or \"high\"");
+    return body.wrong(key, "true, false, \"low\", \"medium\" or \"high\"");
 }
 
-// num_ctx is not among them: the context is the server's, and a prompt that does not fit is an error, never cut.
-Reply<Ok> read_ollama_options(const Fields& body, Ask& ask) {
-    ask.sampling.temperature = 0.8F;  // as Ollama's documentation has them
-    ask.sampling.top_k = 40;
-    ask.sampling.top_p = 0.9F;
-    const Json* const object = body.find("options");
-    if (object == nullptr) return Ok{};
-    const Fields options = TRY(Fields::of(*object, "options"));
-    TRY(options.read("temperature", ask.sampling.temperature));
-    TRY(options.read("top_k", ask.sampling.top_k));
-    TRY(options.read("top_p", ask.sampling.top_p));
-    TRY(options.read("min_p", ask.sampling.min_p));
-    TRY(options.read("repeat_penalty", ask.sampling.repetition_penalty));
-    TRY(options.read("presence_penalty", ask.sampling.presence_penalty));
-    TRY(options.read("frequency_penalty", ask.sampling.frequency_penalty));
-    TRY(options.read("seed", ask.seed));
-    TRY(options.read("stop", ask.stop));
-    TRY(options.read("num_predict", ask.max_tokens));
+Reply<Ok> read_num_predict(const Fields& options, const char* key, Ask& ask) {
+    TRY(options.read(key, ask.max_tokens));
     ask.max_tokens = std::max(ask.max_tokens, 0);  // -1 and -2: until the context is full
-    int mirostat = 0;
-    TRY(options.read("mirostat", mirostat));
-    if (mirostat != 0) return bad_request("options.mirostat", "options.mirostat is not supported: leave it out");
     return Ok{};
 }
 
-Reply<Ok> read_ollama_logprobs(const Fields& body, Ask& ask) {
+Reply<Ok> read_ollama_logprobs(const Fields& body, const char* key, Ask& ask) {
     bool wanted = false;
+    TRY(body.read(key, wanted));
+    if (wanted) ask.logprobs = 0;
+    return Ok{};
+}
+
+Reply<Ok> read_ollama_top_logprobs(const Fields& body, const char* key, Ask& ask) {
     int top = 0;
-    TRY(body.read("logprobs", wanted));
-    TRY(body.read("top_logprobs", top));
-    if (wanted || top != 0) ask.logprobs = top;
+    TRY(body.read(key, top));
+    if (top != 0) ask.logprobs = top;
     return Ok{};
 }
 
@@ -98,21 +77,6 @@ Reply<Ok> refuse_images(const Fields& fields) {
     if (images == nullptr || images->empty()) return Ok{};
     return bad_request(fields.name("images"), "{}: the models of this server read text, not images",
                        fields.name("images"));
-}
-
-// What chat and generate have in common.
-Reply<Ask> read_ollama_common(const Json& json) {
-    const Fields body = TRY(Fields::of(json));
-    Ask ask;
-    ask.stream = true;
-    ask.model = TRY(ollama_model_name(json));
-    TRY(body.read("stream", ask.stream));
-    TRY(read_keep_alive(body, ask));
-    TRY(read_ollama_format(body, ask));
-    TRY(read_think(body, ask));
-    TRY(read_ollama_options(body, ask));
-    TRY(read_ollama_logprobs(body, ask));
-    return ask;
 }
 
 Reply<Json> read_calls_of_message(const Json& calls, const std::string& path) {
@@ -160,74 +124,160 @@ Reply<Json> read_ollama_message(const Json& json, const std::string& path) {
     return message;
 }
 
-Reply<Ask> parse_ollama_chat(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(read_ollama_common(body));
-    if (const Json* const messages = fields.find("messages"); messages != nullptr) {
-        if (!messages->is_array()) return fields.wrong("messages", "an array");
-        for (size_t i = 0; i < messages->size(); ++i)
-            ask.messages.push_back(TRY(read_ollama_message((*messages)[i], fmt::format("messages[{}]", i))));
-    }
-    if (const Json* const tools = fields.find("tools"); tools != nullptr && !tools->empty()) {
-        if (!tools->is_array()) return fields.wrong("tools", "an array");
-        for (size_t i = 0; i < tools->size(); ++i) TRY(check_tool((*tools)[i], fmt::format("tools[{}]", i)));
-        ask.tools = *tools;
-    }
-    return ask;
+Reply<Ok> read_ollama_messages(const Fields& body, const char* key, Ask& ask) {
+    const Json& messages = *TRY(body.required_array(key));
+    for (size_t i = 0; i < messages.size(); ++i)
+        ask.messages.push_back(TRY(read_ollama_message(messages[i], fmt::format("{}[{}]", key, i))));
+    return Ok{};
 }
 
-Reply<Ask> parse_ollama_generate(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(read_ollama_common(body));
-    TRY(refuse_images(fields));
-    for (const char* key : {"suffix", "template", "context"}) {
-        const Json* const value = fields.find(key);
-        if (value != nullptr && !is_blank(*value))
-            return bad_request(key, "{} is not supported: leave it out, or use /api/chat", key);
-    }
+Reply<Ok> read_ollama_tools(const Fields& body, const char* key, Ask& ask) {
+    const Json& tools = *TRY(body.required_array(key));
+    for (size_t i = 0; i < tools.size(); ++i) TRY(check_tool(tools[i], fmt::format("{}[{}]", key, i)));
+    if (!tools.empty()) ask.tools = tools;
+    return Ok{};
+}
+
+// With the messages before it: `system` is one.
+Reply<Ok> read_ollama_prompt(const Fields& body, const char* key, Ask& ask) {
     std::string prompt;
     std::string system;
     bool raw = false;
-    TRY(fields.read("prompt", prompt));
-    TRY(fields.read("system", system));
-    TRY(fields.read("raw", raw));
-    if (prompt.empty()) return ask;  // only_loads()
+    TRY(body.read(key, prompt));
+    TRY(body.read("system", system));
+    TRY(body.read("raw", raw));
+    if (prompt.empty()) return Ok{};  // it only loads
     if (raw) {
         ask.kind = AskKind::completion;
         ask.prompts.emplace_back(std::move(prompt));
-        return ask;
+        return Ok{};
     }
     if (!system.empty()) ask.messages.push_back({{"role", "system"}, {"content", system}});
     ask.messages.push_back({{"role", "user"}, {"content", prompt}});
+    return Ok{};
+}
+
+template <typename T>
+Reply<Ok> is_of_type(const Fields& body, const char* key, Ask& /*ask*/) {
+    T value = {};
+    return body.read(key, value);
+}
+
+Reply<Ok> read_texts(const Fields& body, const char* key, Ask& ask) {
+    std::vector<std::string> texts;
+    TRY(body.read(key, texts));
+    for (std::string& text : texts) ask.prompts.emplace_back(std::move(text));
+    return Ok{};
+}
+
+Reply<Ok> read_one_text(const Fields& body, const char* key, Ask& ask) {
+    ask.prompts.emplace_back(TRY(body.required_text(key)));
+    return Ok{};
+}
+
+Reply<Ok> read_ollama_options(const Fields& body, const char* key, Ask& ask) {
+    return read_fields(TRY(Fields::of(*body.find(key), key)), ollama_option_fields(), ask, OtherFields::ignored);
+}
+
+// "name" is what older clients write.
+FieldRules model_fields() {
+    return {reads("model", is_of_type<std::string>), reads("name", is_of_type<std::string>),
+            reads("keep_alive", read_keep_alive)};
+}
+
+// What chat and generate have in common.
+FieldRules ollama_shared_fields() {
+    return joined({model_fields(),
+                   {
+                       reads("stream", into<&Ask::stream>),
+                       reads("format", read_ollama_format),
+                       reads("think", read_think),
+                       reads("options", read_ollama_options),
+                       reads("logprobs", read_ollama_logprobs),
+                       reads("top_logprobs", read_ollama_top_logprobs),
+                       ignores("truncate"),  // what does not fit is an error, never cut
+                       ignores("shift"),
+                   }});
+}
+
+const FieldRules& ollama_chat_fields() {
+    static const FieldRules rules = joined({ollama_shared_fields(),
+                                            {
+                                                reads("messages", read_ollama_messages),
+                                                reads("tools", read_ollama_tools),
+                                            }});
+    return rules;
+}
+
+const FieldRules& ollama_generate_fields() {
+    constexpr std::string_view kUseChat = "leave it out, or use /api/chat";
+    static const FieldRules rules = joined({ollama_shared_fields(),
+                                            {
+                                                reads("prompt", read_ollama_prompt),
+                                                reads("system", is_of_type<std::string>),
+                                                reads("raw", is_of_type<bool>),
+                                                refuses("images", "the models of this server read text, not images"),
+                                                refuses("suffix", kUseChat),
+                                                refuses("template", kUseChat),
+                                                refuses("context", kUseChat),
+                                            }});
+    return rules;
+}
+
+const FieldRules& ollama_embed_fields() {
+    static const FieldRules rules = joined({model_fields(),
+                                            {
+                                                reads("input", read_texts),
+                                                reads("truncate", into<&Ask::truncates>),
+                                                reads("dimensions", into<&Ask::dimensions>),
+                                                ignores("options"),
+                                            }});
+    return rules;
+}
+
+const FieldRules& ollama_embeddings_fields() {
+    static const FieldRules rules = joined({model_fields(), {needs("prompt", read_one_text), ignores("options")}});
+    return rules;
+}
+
+Reply<Ask> read_ollama(const Json& body, const FieldRules& rules, Ask ask) {
+    ask.model = TRY(ollama_model_name(body));
+    const Fields fields = TRY(Fields::of(body));
+    TRY(read_fields(fields, rules, ask, OtherFields::ignored));
     return ask;
 }
 
-// What both ways to ask for embeddings have.
-Reply<Ask> begin_ollama_embedding(const Json& body, const Fields& fields) {
+// As Ollama's documentation has them.
+Ask ollama_defaults() {
+    Ask ask;
+    ask.stream = true;
+    ask.sampling.temperature = 0.8F;
+    ask.sampling.top_k = 40;
+    ask.sampling.top_p = 0.9F;
+    return ask;
+}
+
+Reply<Ask> parse_ollama_chat(const Json& body) {
+    return read_ollama(body, ollama_chat_fields(), ollama_defaults());
+}
+
+Reply<Ask> parse_ollama_generate(const Json& body) {
+    return read_ollama(body, ollama_generate_fields(), ollama_defaults());
+}
+
+Ask ollama_embedding() {
     Ask ask;
     ask.kind = AskKind::embedding;
     ask.truncates = true;
-    ask.model = TRY(ollama_model_name(body));
-    TRY(read_keep_alive(fields, ask));
     return ask;
 }
 
 Reply<Ask> parse_ollama_embed(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(begin_ollama_embedding(body, fields));
-    std::vector<std::string> texts;
-    TRY(fields.read("input", texts));
-    TRY(fields.read("truncate", ask.truncates));
-    TRY(fields.read("dimensions", ask.dimensions));
-    for (std::string& text : texts) ask.prompts.emplace_back(std::move(text));
-    return ask;
+    return read_ollama(body, ollama_embed_fields(), ollama_embedding());
 }
 
 Reply<Ask> parse_ollama_embeddings(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
-    Ask ask = TRY(begin_ollama_embedding(body, fields));
-    ask.prompts.emplace_back(TRY(fields.required_text("prompt")));
-    return ask;
+    return read_ollama(body, ollama_embeddings_fields(), ollama_embedding());
 }
 
 std::string write_ollama_embedding(const Ask& /*ask*/, const AnswerHead& /*head*/, const Embeddings& embeddings) {
@@ -356,25 +406,82 @@ std::unique_ptr<Writer> ollama_generate_writer(const Ask& /*ask*/, AnswerHead he
     return std::make_unique<OllamaWriter>(std::move(head), true);
 }
 
-}  // namespace
-
-const Dialect kOllamaChat = {.parse = parse_ollama_chat, .writer = ollama_chat_writer, .error = ollama_error};
-const Dialect kOllamaGenerate = {
-    .parse = parse_ollama_generate, .writer = ollama_generate_writer, .error = ollama_error};
-const Dialect kOllamaEmbed = {
-    .parse = parse_ollama_embed, .embeddings = write_ollama_embeddings, .error = ollama_error};
-const Dialect kOllamaEmbeddings = {
-    .parse = parse_ollama_embeddings, .embeddings = write_ollama_embedding, .error = ollama_error};
-
-bool only_loads(const Ask& ask) {
-    return ask.kind == AskKind::chat && ask.messages.empty();
-}
-
-Json ollama_loaded(const Ask& ask, const AnswerHead& head, bool generate) {
+std::string write_loaded(const Ask& ask, const AnswerHead& head, bool generate) {
     Json line = ollama_line(head, generate, "");
     line["done"] = true;
     line["done_reason"] = ask.keep_alive_s == 0.0 ? "unload" : "load";
-    return line;
+    return dump(line);
 }
+
+std::string write_chat_loaded(const Ask& ask, const AnswerHead& head) {
+    return write_loaded(ask, head, false);
+}
+
+std::string write_generate_loaded(const Ask& ask, const AnswerHead& head) {
+    return write_loaded(ask, head, true);
+}
+
+}  // namespace
+
+// The context is the server's: num_ctx changes nothing, and a prompt that does not fit is an error, never cut.
+const FieldRules& ollama_option_fields() {
+    using Sampling = device::SamplingParams;
+    constexpr std::string_view kSamplers = "use temperature, top_k, top_p or min_p";
+    static const FieldRules rules = {
+        reads("temperature", into_sampling<&Sampling::temperature>),
+        reads("top_k", into_sampling<&Sampling::top_k>),
+        reads("top_p", into_sampling<&Sampling::top_p>),
+        reads("min_p", into_sampling<&Sampling::min_p>),
+        reads("repeat_penalty", into_sampling<&Sampling::repetition_penalty>),
+        reads("presence_penalty", into_sampling<&Sampling::presence_penalty>),
+        reads("frequency_penalty", into_sampling<&Sampling::frequency_penalty>),
+        reads("repeat_last_n", read_penalty_window),
+        reads("seed", into<&Ask::seed>),
+        reads("stop", into<&Ask::stop>),
+        reads("num_predict", read_num_predict),
+        reads("ignore_eos", into<&Ask::ignore_end>),
+        refuses("mirostat", kSamplers, "0"),
+        refuses("typical_p", kSamplers, "1"),
+        refuses("tfs_z", kSamplers, "1"),
+        ignores("penalize_newline"),  // penalties count all tokens alike, as Ollama's do by now
+        ignores("mirostat_tau"),
+        ignores("mirostat_eta"),
+        ignores("num_ctx"),
+        ignores("num_keep"),
+        ignores("num_batch"),
+        ignores("num_gpu"),
+        ignores("main_gpu"),
+        ignores("num_thread"),
+        ignores("numa"),
+        ignores("use_mmap"),
+        ignores("use_mlock"),
+        ignores("low_vram"),
+        ignores("f16_kv"),
+        ignores("logits_all"),
+        ignores("vocab_only"),
+        ignores("embedding_only"),
+        ignores("draft_num_predict"),
+    };
+    return rules;
+}
+
+const Dialect kOllamaChat = {.fields = ollama_chat_fields,
+                             .parse = parse_ollama_chat,
+                             .writer = ollama_chat_writer,
+                             .loaded = write_chat_loaded,
+                             .error = ollama_error};
+const Dialect kOllamaGenerate = {.fields = ollama_generate_fields,
+                                 .parse = parse_ollama_generate,
+                                 .writer = ollama_generate_writer,
+                                 .loaded = write_generate_loaded,
+                                 .error = ollama_error};
+const Dialect kOllamaEmbed = {.fields = ollama_embed_fields,
+                              .parse = parse_ollama_embed,
+                              .embeddings = write_ollama_embeddings,
+                              .error = ollama_error};
+const Dialect kOllamaEmbeddings = {.fields = ollama_embeddings_fields,
+                                   .parse = parse_ollama_embeddings,
+                                   .embeddings = write_ollama_embedding,
+                                   .error = ollama_error};
 
 }  // namespace tandem::server

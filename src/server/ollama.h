@@ -16,10 +16,8 @@ extern const Dialect kOllamaGenerate;
 extern const Dialect kOllamaEmbed;
 extern const Dialect kOllamaEmbeddings;  // as older clients ask: one prompt, and nothing but its numbers
 
-// Ollama's way to load a model, or to unload it (keep_alive of 0): nothing is asked.
-bool only_loads(const Ask& ask);
-// The answer to it; with `generate`, that of /api/generate.
-Json ollama_loaded(const Ask& ask, const AnswerHead& head, bool generate);
+// Of "options".
+const FieldRules& ollama_option_fields();
 
 Json ollama_tags(std::span<const ModelCard> models);
 Json ollama_ps(std::span<const ModelCard> models, std::chrono::system_clock::time_point now);

@@ -18,6 +18,10 @@ Json openai_usage(const engine::Usage& usage, int reasoning_tokens);
 Json openai_model(const ModelCard& card);
 Json openai_models(std::span<const ModelCard> cards);
 
+const FieldRules& openai_chat_fields();
+const FieldRules& openai_completion_fields();
+const FieldRules& openai_embedding_fields();
+
 // The parts of the dialects, for the APIs that are like them.
 Reply<Ask> parse_openai_chat(const Json& body);
 Reply<Ask> parse_openai_completion(const Json& body);

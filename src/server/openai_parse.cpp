@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "server/fields.h"
+#include "server/format_fields.h"
 #include "server/openai.h"
 
 namespace tandem::server {
@@ -25,8 +26,7 @@ Reply<Json> parse_tool_calls(const Json& calls, const std::string& path) {
         parsed.push_back(
             {{"id", id},
              {"type", "function"},
-             {"function",
-              {{"name", name}, {"arguments", arguments == nullptr ? Json::object() : arguments_of(*arguments)}}}});
+             {"function", {{"name", name}, {"arguments", arguments == nullptr ? Json::object() : *arguments}}}});
     }
     return parsed;
 }
@@ -45,7 +45,8 @@ Reply<Json> parse_message(const Json& message, const std::string& path) {
     if (content == nullptr && role != "assistant") return fields.wrong("content", "a string or an array of parts");
 
     Json parsed = {{"role", role}};
-    parsed["content"] = content == nullptr ? "" : TRY(text_of_content(*content, fields.name("content")));
+    parsed["content"] = nullptr;
+    if (content != nullptr) parsed["content"] = TRY(text_of_content(*content, fields.name("content")));
     std::string reasoning;
     TRY(fields.read("reasoning", reasoning));
     TRY(fields.read("reasoning_content", reasoning));
@@ -60,8 +61,8 @@ Reply<Json> parse_message(const Json& message, const std::string& path) {
     return parsed;
 }
 
-Reply<Ok> parse_messages(const Fields& body, Ask& ask) {
-    const Json* const messages = TRY(body.required_array("messages"));
+Reply<Ok> parse_messages(const Fields& body, const char* key, Ask& ask) {
+    const Json* const messages = TRY(body.required_array(key));
     if (messages->empty()) return bad_request("messages", "messages is empty: there is nothing to answer");
     if (messages->size() > static_cast<size_t>(AskLimits().messages)) {
         return bad_request("messages", "messages: {} of them; at most {}", messages->size(), AskLimits().messages);
@@ -72,118 +73,232 @@ Reply<Ok> parse_messages(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> parse_tools(const Fields& body, Ask& ask) {
-    const Json* const tools = body.find("tools");
-    if (tools != nullptr) {
-        if (!tools->is_array()) return body.wrong("tools", "an array");
-        for (size_t i = 0; i < tools->size(); ++i) TRY(check_tool((*tools)[i], fmt::format("tools[{}]", i)));
-        if (!tools->empty()) ask.tools = *tools;
+Reply<text::TokenId> parse_token(const Json& value, const std::string& name) {
+    // Which of them a model has is seen when the model is there: check_token_ids().
+    using Range = std::numeric_limits<text::TokenId>;
+    if (!value.is_number_integer()) return bad_request(name, "{}: a token id must be a whole number", name);
+    const bool is_huge = value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(Range::max());
+    if (is_huge || value.get<int64_t>() < Range::min()) {
+        return bad_request(name, "{}: token id {} is in no model's vocabulary", name, value.dump());
     }
-    TRY(body.read("parallel_tool_calls", ask.parallel_tool_calls));
-    const Json* const choice = body.find("tool_choice");
-    if (choice == nullptr) return Ok{};
-    if (*choice == "auto") {
+    return value.get<text::TokenId>();
+}
+
+Reply<Ok> parse_tools(const Fields& body, const char* key, Ask& ask) {
+    const Json& tools = *TRY(body.required_array(key));
+    for (size_t i = 0; i < tools.size(); ++i) TRY(check_tool(tools[i], fmt::format("{}[{}]", key, i)));
+    if (!tools.empty()) ask.tools = tools;
+    return Ok{};
+}
+
+Reply<Ok> parse_tool_choice(const Fields& body, const char* key, Ask& ask) {
+    const Json& choice = *body.find(key);
+    if (choice == "auto") {
         ask.tool_choice = ToolChoice::automatic;
-    } else if (*choice == "none") {
+    } else if (choice == "none") {
         ask.tool_choice = ToolChoice::none;
-    } else if (*choice == "required") {
+    } else if (choice == "required") {
         ask.tool_choice = ToolChoice::required;
-    } else if (choice->is_object()) {
-        const Fields named = TRY(Fields::of(*choice, "tool_choice"));
+    } else if (choice.is_object()) {
+        const Fields named = TRY(Fields::of(choice, key));
         const Json* const function = named.find("function");
         if (function == nullptr) return named.wrong("function", "an object with the name of a tool");
-        const Fields inner = TRY(Fields::of(*function, "tool_choice.function"));
+        const Fields inner = TRY(Fields::of(*function, named.name("function")));
         ask.tool_name = TRY(inner.required_text("name"));
         ask.tool_choice = ToolChoice::named;
     } else {
-        return body.wrong("tool_choice", "auto, none, required or an object that names a function");
+        return body.wrong(key, "auto, none, required or an object that names a function");
     }
     return Ok{};
 }
 
-Reply<Ok> parse_format(const Fields& body, Ask& ask) {
-    std::string grammar;  // as llama-server has it
-    TRY(body.read("grammar", grammar));
-    if (!grammar.empty()) ask.format = {.kind = FormatKind::gbnf, .source = grammar};
-    const Json* const format = body.find("response_format");
-    if (format == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*format, "response_format"));
-    const std::string type = TRY(fields.required_text("type"));
-    if (type == "text") return Ok{};
-    if (!grammar.empty()) return bad_request("grammar", "grammar and response_format exclude each other");
-    if (type == "json_object") {
-        ask.format = {.kind = FormatKind::json_object};
-        return Ok{};
-    }
-    if (type != "json_schema") {
-        return bad_request("response_format.type",
-                           "response_format.type is '{}': it must be text, json_object or json_schema", type);
-    }
-    const Json* const wrapper = fields.find("json_schema");
-    if (wrapper == nullptr) return fields.wrong("json_schema", "an object with a schema");
-    const Fields inner = TRY(Fields::of(*wrapper, "response_format.json_schema"));
-    const Json* const schema = inner.find("schema");
-    if (schema == nullptr || !schema->is_object()) return inner.wrong("schema", "a JSON Schema object");
-    ask.format = {.kind = FormatKind::json_schema, .source = schema->dump()};
-    return Ok{};
-}
-
-// What /v1/chat/completions and /v1/completions have in common.
-Reply<Ok> parse_shared(const Fields& body, Ask& ask) {
-    TRY(body.read("model", ask.model));
-    TRY(body.read("temperature", ask.sampling.temperature));
-    TRY(body.read("top_p", ask.sampling.top_p));
-    TRY(body.read("top_k", ask.sampling.top_k));
+Reply<Ok> parse_top_k(const Fields& body, const char* key, Ask& ask) {
+    TRY(body.read(key, ask.sampling.top_k));
     ask.sampling.top_k = std::max(ask.sampling.top_k, 0);  // -1 is all for some clients
-    TRY(body.read("min_p", ask.sampling.min_p));
-    TRY(body.read("presence_penalty", ask.sampling.presence_penalty));
-    TRY(body.read("frequency_penalty", ask.sampling.frequency_penalty));
-    TRY(body.read("repeat_penalty", ask.sampling.repetition_penalty));
-    TRY(body.read("repetition_penalty", ask.sampling.repetition_penalty));
-    TRY(body.read_logit_bias("logit_bias", ask.sampling.logit_bias));
-    TRY(body.read("seed", ask.seed));
-    TRY(body.read("n", ask.n));
-    TRY(body.read("stop", ask.stop));
-    TRY(body.read("ignore_eos", ask.ignore_end));
-    TRY(body.read("stream", ask.stream));
-    TRY(body.read("user", ask.user));
-    TRY(body.read("keep_alive", ask.keep_alive_s));
-    const Json* const options = body.find("stream_options");
-    if (options != nullptr) {
-        const Fields inner = TRY(Fields::of(*options, "stream_options"));
-        TRY(inner.read("include_usage", ask.include_usage));
-    }
-    return parse_format(body, ask);
+    return Ok{};
+}
+
+Reply<Ok> parse_logit_bias(const Fields& body, const char* key, Ask& ask) {
+    return body.read_logit_bias(key, ask.sampling.logit_bias);
+}
+
+Reply<Ok> parse_stop_tokens(const Fields& body, const char* key, Ask& ask) {
+    for (const Json& token : *TRY(body.required_array(key)))
+        ask.stop_tokens.push_back(TRY(parse_token(token, body.name(key))));
+    return Ok{};
+}
+
+Reply<Ok> parse_stream_options(const Fields& body, const char* key, Ask& ask) {
+    static const FieldRules rules = {reads("include_usage", into<&Ask::include_usage>), ignores("include_obfuscation"),
+                                     ignores("continuous_usage_stats")};
+    return read_fields(TRY(Fields::of(*body.find(key), key)), rules, ask);
 }
 
 Reply<Ok> parse_max_tokens(const Fields& body, const char* key, Ask& ask) {
-    if (body.find(key) == nullptr) return Ok{};
     TRY(body.read(key, ask.max_tokens));
     if (ask.max_tokens < 1) return bad_request(key, "{} is {}: it must be at least 1", key, ask.max_tokens);
     return Ok{};
 }
 
-Reply<Ok> parse_thinking(const Fields& body, Ask& ask) {
-    TRY(body.read("reasoning_effort", ask.reasoning_effort));
-    const Json* const values = body.find("chat_template_kwargs");
-    if (values == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*values, "chat_template_kwargs"));
-    TRY(fields.read("enable_thinking", ask.thinks));
-    for (const char* const key : {"messages", "tools", "bos_token", "eos_token", "chat_template"}) {
-        if (fields.find(key) != nullptr)
-            return bad_request(fields.name(key), "{} is the server's: leave it out", fields.name(key));
-    }
-    ask.template_values = *values;
+// llama-server's: a negative number is no limit.
+Reply<Ok> parse_n_predict(const Fields& body, const char* key, Ask& ask) {
+    TRY(body.read(key, ask.max_tokens));
+    if (ask.max_tokens == 0) return bad_request(key, "{} is 0: it must be at least 1, or -1", key);
+    ask.max_tokens = std::max(ask.max_tokens, 0);
     return Ok{};
 }
 
-Reply<text::TokenId> parse_token(const Json& value, const std::string& name) {
-    const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() < (1U << 31U));
-    const int64_t id = fits ? value.get<int64_t>() : -1;
-    if (id < 0 || id > std::numeric_limits<text::TokenId>::max()) {
-        return bad_request(name, "{}: a token id must be a whole number that is not negative", name);
+Reply<Ok> parse_template_values(const Fields& body, const char* key, Ask& ask) {
+    const Json& values = *body.find(key);
+    const Fields fields = TRY(Fields::of(values, key));
+    TRY(fields.read("enable_thinking", ask.thinks));
+    for (const char* const name : {"messages", "tools", "bos_token", "eos_token", "chat_template"}) {
+        if (fields.find(name) != nullptr)
+            return bad_request(fields.name(name), "{} is the server's: leave it out", fields.name(name));
     }
-    return static_cast<text::TokenId>(id);
+    ask.template_values = values;
+    return Ok{};
+}
+
+Reply<Ok> parse_generation_prompt(const Fields& body, const char* key, Ask& ask) {
+    bool is_added = true;
+    TRY(body.read(key, is_added));
+    if (is_added || ask.continues_last) return Ok{};
+    return bad_request(key, "{}: an answer has a beginning: leave it out, or set continue_final_message", key);
+}
+
+Reply<Ok> parse_chat_logprobs(const Fields& body, const char* key, Ask& ask) {
+    bool wanted = false;
+    TRY(body.read(key, wanted));
+    if (wanted) ask.logprobs = 0;
+    return Ok{};
+}
+
+Reply<Ok> parse_top_logprobs(const Fields& body, const char* key, Ask& ask) {
+    int top = 0;
+    TRY(body.read(key, top));
+    if (top != 0 && !ask.logprobs) return bad_request(key, "{} needs logprobs: true", key);
+    if (ask.logprobs) ask.logprobs = top;
+    return Ok{};
+}
+
+// With `echo`, 0 is for the prompt's log-probabilities.
+Reply<Ok> parse_completion_tokens(const Fields& body, const char* key, Ask& ask) {
+    ask.prompt_only = ask.echo && *body.find(key) == 0;
+    if (!ask.prompt_only) return parse_max_tokens(body, key, ask);
+    ask.max_tokens = 1;
+    return Ok{};
+}
+
+Reply<Ok> parse_completion_prompt(const Fields& body, const char* key, Ask& ask) {
+    const Json* const prompt = body.find(key);
+    if (prompt == nullptr) return body.wrong(key, "a string, token ids, or an array of either");
+    ask.prompts = TRY(parse_prompts(*prompt, key));
+    return Ok{};
+}
+
+Reply<Ok> parse_best_of(const Fields& body, const char* key, Ask& ask) {
+    int best_of = 1;
+    TRY(body.read(key, best_of));
+    if (best_of > ask.n) return bad_request(key, "{} is not supported: ask for n answers and choose", key);
+    return Ok{};
+}
+
+Reply<Ok> parse_encoding(const Fields& body, const char* key, Ask& ask) {
+    const std::string encoding = TRY(body.required_text(key));
+    if (encoding != "float" && encoding != "base64")
+        return bad_request(key, "{} is '{}': it must be float or base64", key, encoding);
+    ask.base64 = encoding == "base64";
+    return Ok{};
+}
+
+// What /v1/chat/completions and /v1/completions have in common.
+FieldRules shared_fields() {
+    using Sampling = device::SamplingParams;
+    return {
+        reads("model", into<&Ask::model>),
+        reads("temperature", into_sampling<&Sampling::temperature>),
+        reads("top_p", into_sampling<&Sampling::top_p>),
+        reads("top_k", parse_top_k),
+        reads("min_p", into_sampling<&Sampling::min_p>),
+        reads("presence_penalty", into_sampling<&Sampling::presence_penalty>),
+        reads("frequency_penalty", into_sampling<&Sampling::frequency_penalty>),
+        reads("repeat_penalty", into_sampling<&Sampling::repetition_penalty>),
+        reads("repetition_penalty", into_sampling<&Sampling::repetition_penalty>),
+        reads("repeat_last_n", read_penalty_window),
+        reads("logit_bias", parse_logit_bias),
+        reads("seed", into<&Ask::seed>),
+        reads("n", into<&Ask::n>),
+        reads("stop", into<&Ask::stop>),
+        reads("stop_token_ids", parse_stop_tokens),
+        reads("min_tokens", into<&Ask::min_tokens>),
+        reads("n_predict", parse_n_predict),
+        reads("ignore_eos", into<&Ask::ignore_end>),
+        reads("stream", into<&Ask::stream>),
+        reads("stream_options", parse_stream_options),
+        reads("user", into<&Ask::user>),
+        reads("keep_alive", into<&Ask::keep_alive_s>),
+        reads("cache_salt", into<&Ask::cache_salt>),
+        reads("best_of", parse_best_of),
+    };
+}
+
+// What OpenAI, llama-server and vLLM have beside, and is not here.
+FieldRules other_fields() {
+    constexpr std::string_view kSamplers = "use temperature, top_k, top_p or min_p";
+    constexpr std::string_view kPenalties = "use repetition_penalty, presence_penalty or frequency_penalty";
+    return {
+        refuses("typical_p", kSamplers, "1"),
+        refuses("tfs_z", kSamplers, "1"),
+        refuses("top_a", kSamplers, "0"),
+        refuses("top_n_sigma", kSamplers, "-1"),
+        refuses("mirostat", kSamplers, "0"),
+        refuses("xtc_probability", kSamplers, "0"),
+        refuses("dynatemp_range", kSamplers, "0"),
+        refuses("samplers", "their order is fixed: penalties, logit_bias, temperature, top_k, top_p, min_p"),
+        refuses("min_keep", "leave it out", "0"),
+        refuses("dry_multiplier", kPenalties, "0"),
+        refuses("no_repeat_ngram_size", kPenalties, "0"),
+        refuses("penalize_nl", "penalties count all tokens alike"),
+        refuses("length_penalty", "answers are drawn, not searched for", "1"),
+        refuses("use_beam_search", "answers are drawn, not searched for"),
+        refuses("early_stopping", "answers are drawn, not searched for"),
+        refuses("bad_words", "use logit_bias"),
+        refuses("allowed_token_ids", "use guided_choice, guided_regex or grammar"),
+        refuses("logits_processors", "use logit_bias"),
+        refuses("include_stop_str_in_output", "the text that ends an answer is not part of it"),
+        refuses("skip_special_tokens", "special tokens are no text", "true"),
+        refuses("truncate_prompt_tokens", "a prompt that is too long is an error: shorten it"),
+        refuses("prompt_logprobs", "use echo and logprobs of /v1/completions"),
+        refuses("n_probs", "use logprobs", "0"),
+        refuses("return_token_ids", "use /tokenize"),
+        refuses("return_tokens_as_token_ids", "use /tokenize"),
+        refuses("t_max_predict_ms", "use max_tokens", "0"),
+        refuses("lora", "serve a model with its adapter merged"),
+        ignores("mirostat_tau"),
+        ignores("mirostat_eta"),
+        ignores("xtc_threshold"),
+        ignores("dynatemp_exponent"),
+        ignores("dry_base"),
+        ignores("dry_allowed_length"),
+        ignores("dry_penalty_last_n"),
+        ignores("dry_sequence_breakers"),
+        ignores("cache_prompt"),
+        ignores("id_slot"),
+        ignores("n_keep"),
+        ignores("timings_per_token"),
+        ignores("return_progress"),
+        ignores("spaces_between_special_tokens"),
+        ignores("priority"),
+        ignores("request_id"),
+        ignores("store"),
+        ignores("metadata"),
+        ignores("service_tier"),
+        ignores("safety_identifier"),
+        ignores("prompt_cache_key"),
+        ignores("prompt_cache_retention"),
+        ignores("prediction"),
+    };
 }
 
 Reply<Prompt> parse_prompt(const Json& value, const std::string& name) {
@@ -196,6 +311,76 @@ Reply<Prompt> parse_prompt(const Json& value, const std::string& name) {
 }
 
 }  // namespace
+
+const FieldRules& openai_chat_fields() {
+    static const FieldRules rules =
+        joined({shared_fields(),
+                format_fields(),
+                {
+                    needs("messages", parse_messages),
+                    reads("tools", parse_tools),
+                    reads("tool_choice", parse_tool_choice),
+                    reads("parallel_tool_calls", into<&Ask::parallel_tool_calls>),
+                    reads("reasoning_effort", into<&Ask::reasoning_effort>),
+                    reads("enable_thinking", into<&Ask::thinks>),
+                    reads("chat_template_kwargs", parse_template_values),
+                    reads("max_tokens", parse_max_tokens),
+                    reads("max_completion_tokens", parse_max_tokens),
+                    reads("continue_final_message", into<&Ask::continues_last>),
+                    reads("add_generation_prompt", parse_generation_prompt),
+                    reads("logprobs", parse_chat_logprobs),
+                    reads("top_logprobs", parse_top_logprobs),
+                    refuses("functions", "send them as tools"),
+                    refuses("function_call", "use tools and tool_choice", R"("auto")"),
+                    refuses("chat_template",
+                            "the template is the model's own; "
+                            "chat_template_kwargs sets its variables"),
+                    refuses("documents", "put them into the messages"),
+                    refuses("modalities", "answers are text", R"(["text"])"),
+                    refuses("audio", "answers are text"),
+                    refuses("web_search_options", "nothing is ever fetched: use tools"),
+                    refuses("verbosity", "say it in the messages", R"("medium")"),
+                    refuses("reasoning_format", "reasoning is always split from the content", R"("auto")"),
+                    refuses("echo", "use /v1/completions"),
+                    refuses("add_special_tokens", "the template has them"),
+                    refuses("mm_processor_kwargs", "models read text"),
+                },
+                other_fields()});
+    return rules;
+}
+
+const FieldRules& openai_completion_fields() {
+    static const FieldRules rules = joined({shared_fields(),
+                                            format_fields(),
+                                            {
+                                                needs("prompt", parse_completion_prompt),
+                                                reads("echo", into<&Ask::echo>),
+                                                reads("max_tokens", parse_completion_tokens),
+                                                reads("logprobs", into<&Ask::logprobs>),
+                                                refuses("suffix", "only what follows the prompt is written"),
+                                                refuses("add_special_tokens", "send token ids as the prompt", "true"),
+                                                refuses("prompt_embeds", "send text or token ids"),
+                                            },
+                                            other_fields()});
+    return rules;
+}
+
+const FieldRules& openai_embedding_fields() {
+    static const FieldRules rules = {
+        reads("model", into<&Ask::model>),
+        reads("dimensions", into<&Ask::dimensions>),
+        reads("user", into<&Ask::user>),
+        reads("encoding_format", parse_encoding),
+        needs("input", parse_completion_prompt),
+        refuses("truncate_prompt_tokens", "a text that is too long is an error: shorten it"),
+        refuses("add_special_tokens", "send token ids as the input", "true"),
+        refuses("normalize", "embeddings have the length 1", "true"),
+        ignores("priority"),
+        ignores("request_id"),
+        ignores("metadata"),
+    };
+    return rules;
+}
 
 Reply<std::vector<Prompt>> parse_prompts(const Json& value, const std::string& name) {
     std::vector<Prompt> prompts;
@@ -215,20 +400,7 @@ Reply<std::vector<Prompt>> parse_prompts(const Json& value, const std::string& n
 Reply<Ask> parse_openai_chat(const Json& body) {
     Ask ask;
     const Fields fields = TRY(Fields::of(body));
-    TRY(parse_shared(fields, ask));
-    TRY(parse_messages(fields, ask));
-    TRY(parse_tools(fields, ask));
-    TRY(parse_thinking(fields, ask));
-    TRY(parse_max_tokens(fields, "max_tokens", ask));
-    TRY(parse_max_tokens(fields, "max_completion_tokens", ask));
-    TRY(fields.read("continue_final_message", ask.continues_last));
-    bool logprobs = false;
-    TRY(fields.read("logprobs", logprobs));
-    if (logprobs) ask.logprobs = 0;
-    int top_logprobs = 0;
-    TRY(fields.read("top_logprobs", top_logprobs));
-    if (top_logprobs != 0 && !logprobs) return bad_request("top_logprobs", "top_logprobs needs logprobs: true");
-    if (logprobs) ask.logprobs = top_logprobs;
+    TRY(read_fields(fields, openai_chat_fields(), ask));
     return ask;
 }
 
@@ -237,25 +409,7 @@ Reply<Ask> parse_openai_completion(const Json& body) {
     ask.kind = AskKind::completion;
     ask.max_tokens = kCompletionTokens;
     const Fields fields = TRY(Fields::of(body));
-    TRY(parse_shared(fields, ask));
-    TRY(fields.read("logprobs", ask.logprobs));
-    TRY(fields.read("echo", ask.echo));
-    const Json* const most = fields.find("max_tokens");
-    ask.prompt_only = ask.echo && most != nullptr && *most == 0;  // to have the prompt's log-probabilities
-    if (ask.prompt_only)
-        ask.max_tokens = 1;
-    else
-        TRY(parse_max_tokens(fields, "max_tokens", ask));
-    const Json* const prompt = fields.find("prompt");
-    if (prompt == nullptr) return fields.wrong("prompt", "a string, token ids, or an array of either");
-    ask.prompts = TRY(parse_prompts(*prompt, "prompt"));
-    std::string suffix;
-    TRY(fields.read("suffix", suffix));
-    if (!suffix.empty())
-        return bad_request("suffix", "suffix is not supported: only what follows the prompt is written");
-    int best_of = 1;
-    TRY(fields.read("best_of", best_of));
-    if (best_of > ask.n) return bad_request("best_of", "best_of is not supported: ask for n answers and choose");
+    TRY(read_fields(fields, openai_completion_fields(), ask));
     return ask;
 }
 
@@ -263,18 +417,7 @@ Reply<Ask> parse_openai_embeddings(const Json& body) {
     Ask ask;
     ask.kind = AskKind::embedding;
     const Fields fields = TRY(Fields::of(body));
-    TRY(fields.read("model", ask.model));
-    TRY(fields.read("dimensions", ask.dimensions));
-    TRY(fields.read("user", ask.user));
-    std::string encoding = "float";
-    TRY(fields.read("encoding_format", encoding));
-    if (encoding != "float" && encoding != "base64") {
-        return bad_request("encoding_format", "encoding_format is '{}': it must be float or base64", encoding);
-    }
-    ask.base64 = encoding == "base64";
-    const Json* const input = fields.find("input");
-    if (input == nullptr) return fields.wrong("input", "a string, token ids, or an array of either");
-    ask.prompts = TRY(parse_prompts(*input, "input"));
+    TRY(read_fields(fields, openai_embedding_fields(), ask));
     return ask;
 }
 

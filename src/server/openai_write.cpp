@@ -309,11 +309,19 @@ std::string write_error(const ApiError& error) {
 
 }  // namespace
 
-const Dialect kOpenAiChat = {
-    .parse = parse_openai_chat, .writer = make_chat_writer, .error = write_error, .has_cut_calls = true};
-const Dialect kOpenAiCompletions = {.parse = parse_openai_completion, .writer = make_text_writer, .error = write_error};
-const Dialect kOpenAiEmbeddings = {
-    .parse = parse_openai_embeddings, .embeddings = write_embeddings, .error = write_error};
+const Dialect kOpenAiChat = {.fields = openai_chat_fields,
+                             .parse = parse_openai_chat,
+                             .writer = make_chat_writer,
+                             .error = write_error,
+                             .has_cut_calls = true};
+const Dialect kOpenAiCompletions = {.fields = openai_completion_fields,
+                                    .parse = parse_openai_completion,
+                                    .writer = make_text_writer,
+                                    .error = write_error};
+const Dialect kOpenAiEmbeddings = {.fields = openai_embedding_fields,
+                                   .parse = parse_openai_embeddings,
+                                   .embeddings = write_embeddings,
+                                   .error = write_error};
 
 Json openai_error(const ApiError& error) {
     Json inner = {{"message", error.message},
@@ -333,6 +341,8 @@ Json openai_usage(const engine::Usage& usage, int reasoning_tokens) {
 }
 
 Json openai_model(const ModelCard& card) {
+    const Ask unasked;
+    const device::SamplingParams& sampling = unasked.sampling;
     Json model = {{"id", card.name}, {"object", "model"}, {"created", card.created_s}, {"owned_by", "tandem"}};
     if (card.context > 0) {
         model["max_model_len"] = card.context;
@@ -343,6 +353,12 @@ Json openai_model(const ModelCard& card) {
                          {"size", card.file_bytes}};
     }
     model["state"] = name(card.state);
+    model["default_sampling"] = {{"temperature", sampling.temperature},
+                                 {"top_p", sampling.top_p},
+                                 {"top_k", sampling.top_k},
+                                 {"min_p", sampling.min_p},
+                                 {"frequency_penalty", sampling.frequency_penalty},
+                                 {"presence_penalty", sampling.presence_penalty}};
     return model;
 }
 

@@ -269,7 +269,10 @@ std::string responses_error(const ApiError& error) {
 
 }  // namespace
 
-const Dialect kResponses = {
-    .parse = parse_responses, .writer = responses_writer, .error = responses_error, .has_cut_calls = true};
+const Dialect kResponses = {.fields = responses_fields,
+                            .parse = parse_responses,
+                            .writer = responses_writer,
+                            .error = responses_error,
+                            .has_cut_calls = true};
 
 }  // namespace tandem::server

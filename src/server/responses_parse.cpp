@@ -74,7 +74,7 @@ Reply<Ok> read_call_item(const Fields& item, Items& items) {
     const std::string id = TRY(item.required_text("call_id"));
     const std::string name = TRY(item.required_text("name"));
     const std::string arguments = TRY(item.required_text("arguments"));
-    items.add_call(id, name, arguments_of(arguments));
+    items.add_call(id, name, arguments);
     return Ok{};
 }
 
@@ -108,11 +108,10 @@ Reply<Ok> read_item(const Fields& item, Items& items) {
     return bad_request(item.name("type"), "{}: items of type '{}' are not supported", item.name("type"), type);
 }
 
-Reply<Ok> read_input(const Fields& body, Ask& ask) {
+Reply<Ok> read_input(const Fields& body, const char* key, Ask& ask) {
     Items items;
-    TRY(body.read("instructions", ask.instructions));
     if (!ask.instructions.empty()) items.add_text("system", ask.instructions);
-    const Json* const input = body.find("input");
+    const Json* const input = body.find(key);
     if (input != nullptr && input->is_string()) {
         items.add_text("user", input->get<std::string>());
     } else if (input != nullptr && input->is_array() && !input->empty()) {
@@ -121,16 +120,15 @@ Reply<Ok> read_input(const Fields& body, Ask& ask) {
             TRY(read_item(item, items));
         }
     } else {
-        return body.wrong("input", "a string or an array of items");
+        return body.wrong(key, "a string or an array of items");
     }
     ask.messages = items.take();
     return Ok{};
 }
 
-Reply<Ok> read_function_tools(const Fields& body, Ask& ask) {
-    const Json* const tools = body.find("tools");
-    if (tools == nullptr || tools->empty()) return Ok{};
-    if (!tools->is_array()) return body.wrong("tools", "an array");
+Reply<Ok> read_function_tools(const Fields& body, const char* key, Ask& ask) {
+    const Json* const tools = TRY(body.required_array(key));
+    if (tools->empty()) return Ok{};
     ask.tools = Json::array();
     for (size_t i = 0; i < tools->size(); ++i) {
         const std::string path = fmt::format("tools[{}]", i);
@@ -141,8 +139,8 @@ Reply<Ok> read_function_tools(const Fields& body, Ask& ask) {
                                tool.name("type"), type);
         }
         Json function = Json::object();
-        for (const char* key : {"name", "description", "parameters", "strict"}) {
-            if (const Json* const value = tool.find(key); value != nullptr) function[key] = *value;
+        for (const char* name : {"name", "description", "parameters", "strict"}) {
+            if (const Json* const value = tool.find(name); value != nullptr) function[name] = *value;
         }
         ask.tools.push_back({{"type", "function"}, {"function", std::move(function)}});
         TRY(check_tool(ask.tools.back(), path));
@@ -150,10 +148,9 @@ Reply<Ok> read_function_tools(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> read_function_choice(const Fields& body, Ask& ask) {
-    TRY(body.read("parallel_tool_calls", ask.parallel_tool_calls));
-    const Json* const choice = body.find("tool_choice");
-    if (choice == nullptr || *choice == "auto") return Ok{};
+Reply<Ok> read_function_choice(const Fields& body, const char* key, Ask& ask) {
+    const Json* const choice = body.find(key);
+    if (*choice == "auto") return Ok{};
     if (*choice == "none") {
         ask.tool_choice = ToolChoice::none;
     } else if (*choice == "required") {
@@ -168,10 +165,8 @@ Reply<Ok> read_function_choice(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> read_text_format(const Fields& body, Ask& ask) {
-    const Json* const text = body.find("text");
-    if (text == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*text, "text"));
+Reply<Ok> read_text_format(const Fields& body, const char* key, Ask& ask) {
+    const Fields fields = TRY(Fields::of(*body.find(key), key));
     const Json* const format = fields.find("format");
     if (format == nullptr) return Ok{};
     const Fields inner = TRY(Fields::of(*format, "text.format"));
@@ -189,81 +184,96 @@ Reply<Ok> read_text_format(const Fields& body, Ask& ask) {
     return Ok{};
 }
 
-Reply<Ok> read_reasoning_wish(const Fields& body, Ask& ask) {
-    const Json* const reasoning = body.find("reasoning");
-    if (reasoning == nullptr) return Ok{};
-    const Fields fields = TRY(Fields::of(*reasoning, "reasoning"));
+Reply<Ok> read_reasoning_wish(const Fields& body, const char* key, Ask& ask) {
+    const Fields fields = TRY(Fields::of(*body.find(key), key));
     TRY(fields.read("effort", ask.reasoning_effort));
     if (ask.reasoning_effort == "none" || ask.reasoning_effort == "minimal") ask.thinks = false;
     return Ok{};
 }
 
-// Logprobs are asked for by the list of what to include.
-Reply<Ok> read_included_logprobs(const Fields& body, Ask& ask) {
+// Logprobs are asked for by the list of what to include, or by their number.
+Reply<Ok> read_included(const Fields& body, const char* key, Ask& ask) {
     std::vector<std::string> include;
-    int top = 0;
-    TRY(body.read("include", include));
-    TRY(body.read("top_logprobs", top));
+    TRY(body.read(key, include));
     for (const std::string& item : include) {
-        if (item == "message.output_text.logprobs") ask.logprobs = top;
+        if (item == "message.output_text.logprobs") ask.logprobs = ask.logprobs.value_or(0);
     }
+    return Ok{};
+}
+
+Reply<Ok> read_logprobs_number(const Fields& body, const char* key, Ask& ask) {
+    int top = 0;
+    TRY(body.read(key, top));
     if (top != 0) ask.logprobs = top;
     return Ok{};
 }
 
+Reply<Ok> read_output_tokens(const Fields& body, const char* key, Ask& ask) {
+    TRY(body.read(key, ask.max_tokens));
+    if (ask.max_tokens < 1) return bad_request(key, "{} is {}: at least 1", key, ask.max_tokens);
+    return Ok{};
+}
+
 // Up to 16 pairs of short strings, as OpenAI has it; they come back with the response.
-Reply<Ok> read_response_metadata(const Fields& body, Ask& ask) {
+Reply<Ok> read_response_metadata(const Fields& body, const char* key, Ask& ask) {
     constexpr size_t kMostPairs = 16;
     constexpr size_t kMostKeyBytes = 64;
     constexpr size_t kMostValueBytes = 512;
-    const Json* const metadata = body.find("metadata");
-    if (metadata == nullptr) return Ok{};
+    const Json* const metadata = body.find(key);
     if (!metadata->is_object() || metadata->size() > kMostPairs) {
-        return body.wrong("metadata", "an object of at most 16 pairs of strings");
+        return body.wrong(key, "an object of at most 16 pairs of strings");
     }
     for (const auto& pair : metadata->items()) {
         const bool fits = pair.key().size() <= kMostKeyBytes && pair.value().is_string() &&
                           pair.value().get_ref<const std::string&>().size() <= kMostValueBytes;
-        if (!fits) return body.wrong("metadata", "keys of at most 64 bytes, and strings of at most 512");
+        if (!fits) return body.wrong(key, "keys of at most 64 bytes, and strings of at most 512");
     }
     ask.metadata = *metadata;
     return Ok{};
 }
 
-Reply<Ok> refuse_state(const Fields& body) {
-    for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
-        if (body.find(key) != nullptr)
-            return bad_request(key, "{}: this server stores nothing: send the whole conversation as input", key);
-    }
-    bool background = false;
-    TRY(body.read("background", background));
-    if (background) return bad_request("background", "background: this server stores nothing; use stream instead");
-    return Ok{};
-}
-
 }  // namespace
 
+const FieldRules& responses_fields() {
+    using Sampling = device::SamplingParams;
+    constexpr std::string_view kNothingStored = "this server stores nothing: send the whole conversation as input";
+    static const FieldRules rules = {
+        refuses("previous_response_id", kNothingStored),
+        refuses("conversation", kNothingStored),
+        refuses("prompt", kNothingStored),
+        refuses("background", "this server stores nothing: use stream"),
+        reads("model", into<&Ask::model>),
+        reads("instructions", into<&Ask::instructions>),
+        needs("input", read_input),
+        reads("tools", read_function_tools),
+        reads("tool_choice", read_function_choice),
+        reads("parallel_tool_calls", into<&Ask::parallel_tool_calls>),
+        reads("text", read_text_format),
+        reads("reasoning", read_reasoning_wish),
+        reads("include", read_included),
+        reads("top_logprobs", read_logprobs_number),
+        reads("stream", into<&Ask::stream>),
+        reads("temperature", into_sampling<&Sampling::temperature>),
+        reads("top_p", into_sampling<&Sampling::top_p>),
+        reads("user", into<&Ask::user>),
+        reads("metadata", read_response_metadata),
+        reads("max_output_tokens", read_output_tokens),
+        ignores("truncation"),  // what does not fit is an error, never cut
+        ignores("max_tool_calls"),
+        ignores("store"),
+        ignores("stream_options"),
+        ignores("service_tier"),
+        ignores("safety_identifier"),
+        ignores("prompt_cache_key"),
+        ignores("prompt_cache_retention"),
+    };
+    return rules;
+}
+
 Reply<Ask> parse_responses(const Json& body) {
-    const Fields fields = TRY(Fields::of(body));
     Ask ask;
-    TRY(refuse_state(fields));
-    TRY(fields.read("model", ask.model));
-    TRY(read_input(fields, ask));
-    TRY(read_function_tools(fields, ask));
-    TRY(read_function_choice(fields, ask));
-    TRY(read_text_format(fields, ask));
-    TRY(read_reasoning_wish(fields, ask));
-    TRY(read_included_logprobs(fields, ask));
-    TRY(fields.read("stream", ask.stream));
-    TRY(fields.read("temperature", ask.sampling.temperature));
-    TRY(fields.read("top_p", ask.sampling.top_p));
-    TRY(fields.read("user", ask.user));
-    TRY(read_response_metadata(fields, ask));
-    if (fields.find("max_output_tokens") != nullptr) {
-        TRY(fields.read("max_output_tokens", ask.max_tokens));
-        if (ask.max_tokens < 1)
-            return bad_request("max_output_tokens", "max_output_tokens is {}: at least 1", ask.max_tokens);
-    }
+    const Fields fields = TRY(Fields::of(body));
+    TRY(read_fields(fields, responses_fields(), ask));
     return ask;
 }
 

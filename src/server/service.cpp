@@ -2,46 +2,86 @@
 
 #include <chrono>
 
-#include "server/chat_prompt.h"
+#include "server/call_schema.h"
 #include "server/sse.h"
 
 namespace tandem::server {
 
 namespace {
 
-// Prompts are told by both kinds of client from these words.
-ApiError context_exceeded(size_t tokens, int context, AskKind kind) {
-    const char* const field = kind == AskKind::chat ? "messages" : kind == AskKind::embedding ? "input" : "prompt";
-    return {.type = "exceed_context_size_error",
-            .message = fmt::format("the prompt of {} tokens exceeds the available context size of {} tokens. This "
-                                   "model's maximum context length is {} tokens: shorten the prompt, or start the "
-                                   "server with a larger --context",
-                                   tokens, context, context),
-            .code = "context_length_exceeded",
-            .param = field,
-            .extra = {{"n_prompt_tokens", static_cast<int64_t>(tokens)}, {"n_ctx", context}}};
+const char* field_of(AskKind kind) {
+    return kind == AskKind::chat ? "messages" : kind == AskKind::embedding ? "input" : "prompt";
 }
 
-std::vector<text::TokenId> tokens_of_prompt(const Prompt& prompt, const text::Tokenizer& tokenizer) {
-    if (const auto* const text = std::get_if<std::string>(&prompt)) return tokenizer.encode(*text);
-    return std::get<std::vector<text::TokenId>>(prompt);
-}
-
-Reply<Ok> check_tokens(const std::vector<text::TokenId>& tokens, const Ask& ask, const LoadedModel& model) {
-    if (tokens.empty()) return bad_request("prompt", "the prompt is empty: the model has nothing to go on");
-    if (std::ssize(tokens) > model.engine().context()) {
-        return context_exceeded(tokens.size(), model.engine().context(), ask.kind);
+ApiError to_api_error(text::PromptError error, AskKind kind, int context) {
+    const bool is_named = !error.field.empty();
+    ApiError reply = {.message = std::move(error.message), .param = is_named ? std::move(error.field) : field_of(kind)};
+    if (error.kind == text::PromptError::Kind::too_long) {
+        reply.type = "exceed_context_size_error";
+        reply.code = "context_length_exceeded";
+        reply.extra = {{"n_prompt_tokens", error.tokens}, {"n_ctx", context}};
     }
+    return reply;
+}
+
+Reply<text::Prompt> reply_of(text::Made<text::Prompt> made, AskKind kind, int context) {
+    if (!made) return to_api_error(std::move(made).error(), kind, context);
+    return std::move(*made);
+}
+
+bool offers_tools(const Ask& ask) {
+    return !ask.tools.empty() && ask.tool_choice != ToolChoice::none;
+}
+
+bool must_call(const Ask& ask) {
+    return offers_tools(ask) && (ask.tool_choice == ToolChoice::required || ask.tool_choice == ToolChoice::named);
+}
+
+Reply<text::Prompt> chat_prompt(const Ask& ask, const text::PromptMaker& prompts, const text::PromptLimits& limits) {
+    const text::PromptInput input = {.messages = ask.messages,
+                                     .tools = offers_tools(ask) ? ask.tools : Json(),
+                                     .continues_last = ask.continues_last,
+                                     .calls_tool = must_call(ask),
+                                     .constrained = ask.format.kind != FormatKind::text,
+                                     .thinking = ask.thinks,
+                                     .reasoning_effort = ask.reasoning_effort,
+                                     .values = ask.template_values};
+    return reply_of(prompts.chat(input, limits), ask.kind, limits.context);
+}
+
+Reply<text::Prompt> plain_prompt(const Prompt& prompt, const Ask& ask, const text::PromptMaker& prompts,
+                                 const text::PromptLimits& limits) {
+    const auto* const text = std::get_if<std::string>(&prompt);
+    if (text != nullptr) {
+        return reply_of(ask.truncates ? prompts.cut_text(*text, limits) : prompts.text(*text, limits), ask.kind,
+                        limits.context);
+    }
+    std::vector<text::TokenId> tokens = std::get<std::vector<text::TokenId>>(prompt);
+    const auto most = static_cast<size_t>(limits.context);
+    if (ask.truncates && tokens.size() > most) tokens.resize(most);
+    return reply_of(text::PromptMaker::tokens(std::move(tokens), limits), ask.kind, limits.context);
+}
+
+AnswerReaderOptions reader_of(const Ask& ask, const text::Prompt& prompt) {
+    AnswerReaderOptions reader = {.format = prompt.format, .begins_in_reasoning = prompt.begins_in_reasoning};
+    if (!offers_tools(ask)) return reader;
+    for (const Json& tool : ask.tools) reader.tools.push_back(tool.at("function").at("name").get<std::string>());
+    return reader;
+}
+
+// What only the model can tell.
+Reply<Ok> check_with(const LoadedModel& model, const Ask& ask) {
     const int vocab = model.bundle().model.vocab;
-    for (const text::TokenId token : tokens) {
-        if (token < 0 || token >= vocab) {
-            return bad_request("prompt", "token id {} is not in the model's vocabulary of {}", token, vocab);
-        }
-    }
     for (const auto& bias : ask.sampling.logit_bias) {
         if (bias.first < 0 || bias.first >= vocab) {
             return bad_request("logit_bias", "logit_bias: the model has {} tokens, and none with id {}", vocab,
                                bias.first);
+        }
+    }
+    for (const text::TokenId token : ask.stop_tokens) {
+        if (token >= vocab) {
+            return bad_request("stop_token_ids", "stop_token_ids: the model has {} tokens, and none with id {}", vocab,
+                               token);
         }
     }
     if (ask.n > model.engine().most_choices()) {
@@ -66,20 +106,13 @@ uint64_t random_seed() {
 
 }  // namespace
 
-Reply<std::vector<text::TokenId>> Service::tokens_of(const Ask& ask, const LoadedModel& model) {
-    if (ask.kind == AskKind::chat) {
-        ChatPrompt prompt = TRY(render_chat(ask, model.bundle()));
-        return std::move(prompt.tokens);
-    }
-    std::vector<text::TokenId> all;
-    for (const Prompt& prompt : ask.prompts) {
-        const std::vector<text::TokenId> tokens = tokens_of_prompt(prompt, model.bundle().tokenizer);
-        all.insert(all.end(), tokens.begin(), tokens.end());
-    }
-    return all;
+Reply<std::vector<text::TokenId>> Service::tokens_of_chat(const Ask& ask, const LoadedModel& model) {
+    const engine::Bundle& bundle = model.bundle();
+    text::Prompt prompt = TRY(chat_prompt(ask, bundle.prompts, {.context = 0, .vocab = bundle.model.vocab}));
+    return std::move(prompt.tokens);
 }
 
-Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const std::string& salt, ModelPool::Use model) const {
+Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const Client& client, ModelPool::Use model) const {
     AnswerExchange::Start start;
     engine::Request request;
     request.sampling = ask.sampling;
@@ -87,33 +120,33 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const std::string&
     request.max_tokens = ask.max_tokens;
     request.n = ask.n;
     request.stop = ask.stop;
+    request.stop_tokens = ask.stop_tokens;
+    request.min_tokens = ask.min_tokens;
     request.ignore_end = ask.ignore_end;
     request.logprobs = ask.logprobs;
-    request.salt = salt;
+    request.salt = ask.cache_salt.empty() ? client.salt : client.salt + '\n' + ask.cache_salt;
+    request.owner = client.owner;
     if (options_.answer_seconds > 0) {
         request.deadline = std::chrono::steady_clock::now() +
                            std::chrono::milliseconds(static_cast<int64_t>(options_.answer_seconds * 1000));
     }
-    std::vector<std::vector<text::TokenId>> prompts;
+    TRY(check_with(*model, ask));
+    const text::PromptMaker& maker = model->bundle().prompts;
+    const text::PromptLimits limits = {.context = model->engine().context(), .vocab = model->bundle().model.vocab};
+    std::vector<text::Prompt> prompts;
     ResponseFormat format = ask.format;
     if (ask.kind == AskKind::chat) {
-        ChatPrompt prompt = TRY(render_chat(ask, model->bundle()));
-        prompts.push_back(std::move(prompt.tokens));
-        start.reader = std::move(prompt.reader);
-        request.shown = std::move(prompt.marks);
-        format = std::move(prompt.format);
+        prompts.push_back(TRY(chat_prompt(ask, maker, limits)));
+        start.reader = reader_of(ask, prompts.back());
+        request.shown = prompts.back().shown;
+        if (must_call(ask)) format = {.kind = FormatKind::json_schema, .source = call_schema(ask)};
     } else {
         request.continues_text = true;
         request.echo = ask.echo;
         request.prompt_only = ask.prompt_only;
         if (ask.kind == AskKind::embedding) request.embed = engine::Pooling::mean;
         prompts.reserve(ask.prompts.size());
-        for (const Prompt& prompt : ask.prompts) {
-            std::vector<text::TokenId> tokens = tokens_of_prompt(prompt, model->bundle().tokenizer);
-            const auto most = static_cast<size_t>(model->engine().context());
-            if (ask.truncates && tokens.size() > most) tokens.resize(most);
-            prompts.push_back(std::move(tokens));
-        }
+        for (const Prompt& prompt : ask.prompts) prompts.push_back(TRY(plain_prompt(prompt, ask, maker, limits)));
     }
     request.grammar = TRY(model->grammars().find(format));
     start.head = {.id = random_id(),
@@ -124,11 +157,10 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const std::string&
                   .prompt_tokens = 0,
                   .load_seconds = model.load_seconds()};
     start.requests.reserve(prompts.size());
-    for (std::vector<text::TokenId>& tokens : prompts) {
-        TRY(check_tokens(tokens, ask, *model));
-        start.head.prompt_tokens += static_cast<int>(tokens.size());
+    for (text::Prompt& prompt : prompts) {
+        start.head.prompt_tokens += static_cast<int>(prompt.tokens.size());
         start.requests.push_back(request);
-        start.requests.back().prompt = std::move(tokens);
+        start.requests.back().prompt = std::move(prompt.tokens);
     }
     start.metrics = &metrics_.model(model.name());
     start.model = std::move(model);
@@ -143,16 +175,16 @@ void Service::with_model(const std::string& name, std::optional<double> keep_ali
     });
 }
 
-void Service::answer(Ask ask, std::string salt, const std::shared_ptr<AnswerExchange>& exchange) {
+void Service::answer(Ask ask, Client client, const std::shared_ptr<AnswerExchange>& exchange) {
     const Reply<Ok> checked = check(ask, options_.limits);
     if (!checked) return exchange->fail(checked.error());
     const std::string name = ask.model;
     const std::optional<double> keep_alive_s = ask.keep_alive_s;
     const auto shared = std::make_shared<Ask>(std::move(ask));
-    with_model(name, keep_alive_s, [this, shared, exchange, salt = std::move(salt)](Reply<ModelPool::Use> model) {
+    with_model(name, keep_alive_s, [this, shared, exchange, client = std::move(client)](Reply<ModelPool::Use> model) {
         if (!model) return exchange->fail(std::move(model).error());
         try {
-            Reply<AnswerExchange::Start> start = prepare(*shared, salt, std::move(*model));
+            Reply<AnswerExchange::Start> start = prepare(*shared, client, std::move(*model));
             if (!start) return exchange->fail(std::move(start).error());
             exchange->start(std::move(*shared), std::move(*start));
         } catch (const std::exception& error) {  // no memory, most likely

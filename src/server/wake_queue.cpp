@@ -9,19 +9,9 @@ namespace {
 
 constexpr size_t kEnough = 8;  // tasks to wake a thread for, though more will come
 
-struct Gathered {
-    bool gathers = false;
-    std::vector<std::shared_ptr<WakeQueue>> queues = {};  // that got tasks
-};
-
-Gathered& gathered() {
-    thread_local Gathered of_thread;
-    return of_thread;
-}
-
 }  // namespace
 
-void WakeQueue::add(Task task) {
+void WakeQueue::add(Task task, WakeBatch* batch) {
     size_t waiting = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -29,10 +19,9 @@ void WakeQueue::add(Task task) {
         tasks_.push_back(std::move(task));
         waiting = tasks_.size();
     }
-    Gathered& of_thread = gathered();
-    if (!of_thread.gathers || waiting >= kEnough) wake();
-    if (!of_thread.gathers) return;
-    auto& queues = of_thread.queues;
+    if (batch == nullptr || waiting >= kEnough) wake();
+    if (batch == nullptr) return;
+    auto& queues = batch->queues_;
     const bool is_known =
         std::any_of(queues.begin(), queues.end(), [this](const auto& queue) { return queue.get() == this; });
     if (!is_known) queues.push_back(shared_from_this());
@@ -84,18 +73,13 @@ void WakeQueue::close() {
     settles_.notify_all();
 }
 
-void WakeQueue::gather() {
-    gathered().gathers = true;
-}
-
-void WakeQueue::flush(std::chrono::microseconds patience) {
-    auto& queues = gathered().queues;
+void WakeBatch::flush(std::chrono::microseconds patience) {
     std::vector<uint64_t> turns;
-    turns.reserve(queues.size());
-    for (const std::shared_ptr<WakeQueue>& queue : queues) turns.push_back(queue->wake());
+    turns.reserve(queues_.size());
+    for (const std::shared_ptr<WakeQueue>& queue : queues_) turns.push_back(queue->wake());
     const auto until = std::chrono::steady_clock::now() + patience;
-    for (size_t i = 0; i < queues.size() && patience.count() > 0; ++i) queues[i]->wait_for(turns[i], until);
-    queues.clear();
+    for (size_t i = 0; i < queues_.size() && patience.count() > 0; ++i) queues_[i]->wait_for(turns[i], until);
+    queues_.clear();
 }
 
 }  // namespace tandem::server

@@ -11,8 +11,21 @@
 
 namespace tandem::server {
 
+class WakeQueue;
+
 // A step of a model has news for many connections. To wake their thread for each would cost more than to send the
-// tokens.
+// tokens: what is added with a batch waits for its flush(), or until there is a lot of it. Of one thread.
+class WakeBatch {
+  public:
+    // Returns when all of it is done, but after so long at the latest.
+    void flush(std::chrono::microseconds patience);
+
+  private:
+    friend class WakeQueue;
+
+    std::vector<std::shared_ptr<WakeQueue>> queues_;  // that got tasks
+};
+
 class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
   public:
     using Task = std::function<void()>;
@@ -22,17 +35,15 @@ class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
     };
     explicit WakeQueue(Hooks hooks) : hooks_(std::move(hooks)) {}
 
-    // From any thread. What `task` has its thread do is to be done at once, without waiting for anything.
-    void add(Task task);
+    // From any thread. What `task` has its thread do is to be done at once, without waiting for anything. Without a
+    // batch the thread is woken now.
+    void add(Task task, WakeBatch* batch = nullptr);
     void run();
     void close();
 
-    // From now on what this thread adds to any queue waits for its flush(), or until there is a lot of it.
-    static void gather();
-    // Returns when all of it is done, but after so long at the latest.
-    static void flush(std::chrono::microseconds patience);
-
   private:
+    friend class WakeBatch;
+
     uint64_t wake();
     void settle(uint64_t turn);
     void wait_for(uint64_t turn, std::chrono::steady_clock::time_point until);

@@ -16,9 +16,9 @@ async function freePort() {
   return port;
 }
 
-// args: what follows "tandem serve --port N", with the embedded model when nothing is given.
-export async function startServer(args = ["tales"]) {
-  const port = await freePort();
+// args: what follows "tandem serve --port N", with the embedded model when nothing is given. known: a port to take again.
+export async function startServer(args = ["tales"], known = undefined) {
+  const port = known ?? await freePort();
   const child = spawn(BINARY, ["serve", "--port", String(port), ...args], { stdio: ["ignore", "ignore", "pipe"] });
   let log = "";
   child.stderr.setEncoding("utf8").on("data", (text) => (log += text));
@@ -34,9 +34,10 @@ export async function startServer(args = ["tales"]) {
     url,
     port,
     log: () => log,
-    async stop() {
-      child.kill("SIGTERM");
-      if (child.exitCode === null) await once(child, "exit");
+    // SIGKILL: as when it crashes.
+    async stop(signal = "SIGTERM") {
+      child.kill(signal);
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
       return child.exitCode;
     },
   };

@@ -12,13 +12,13 @@ namespace {
 
 using Kind = AnswerPart::Kind;
 
-const AnswerFormat kQwen = answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>");
-const AnswerFormat kMistral = answer_format("{{tools}} [TOOL_CALLS]");
-const AnswerFormat kNamedMistral = answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
-const AnswerFormat kLlama = answer_format(R"({{tools}} {"name": f, "parameters": p})");
-const AnswerFormat kGemma = answer_format("<start_of_turn>{{ role }}");
+const text::AnswerFormat kQwen = text::answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>");
+const text::AnswerFormat kMistral = text::answer_format("{{tools}} [TOOL_CALLS]");
+const text::AnswerFormat kNamedMistral = text::answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
+const text::AnswerFormat kLlama = text::answer_format(R"({{tools}} {"name": f, "parameters": p})");
+const text::AnswerFormat kGemma = text::answer_format("<start_of_turn>{{ role }}");
 
-AnswerReaderOptions with_tools(const AnswerFormat& format) {
+AnswerReaderOptions with_tools(const text::AnswerFormat& format) {
     return {.format = format, .tools = {"add", "get_weather", "get"}};
 }
 
@@ -63,29 +63,6 @@ std::string read(const AnswerReaderOptions& options, std::string_view text) {
         EXPECT_EQ(read_in_pieces(options, text, [&] { return step; }), whole) << "in pieces of " << step;
     }
     return whole;
-}
-
-TEST(AnswerFormat, IsKnownByTheMarksOfTheTemplate) {
-    EXPECT_EQ(kQwen.calls, CallStyle::tagged);
-    EXPECT_EQ(kQwen.reasoning_end, "</think>");
-    EXPECT_TRUE(kQwen.knows_calls);
-    EXPECT_EQ(kMistral.calls, CallStyle::listed);
-    EXPECT_EQ(kMistral.reasoning_begin, "");
-    EXPECT_EQ(kNamedMistral.calls, CallStyle::named);
-    EXPECT_EQ(kLlama.calls, CallStyle::plain);
-    EXPECT_TRUE(kLlama.knows_calls);
-    EXPECT_EQ(kGemma.calls, CallStyle::plain);
-    EXPECT_FALSE(kGemma.shows_tools);
-    EXPECT_FALSE(kGemma.knows_calls);
-    const AnswerFormat own_way = answer_format("{{tools}} <tool_call><function=f></tool_call>");
-    EXPECT_TRUE(own_way.shows_tools);
-    EXPECT_FALSE(own_way.knows_calls) << "a style that is not known needs a grammar";
-}
-
-TEST(AnswerFormat, SeesWhetherThePromptOpensTheReasoning) {
-    EXPECT_TRUE(opens_reasoning(kQwen, "<|im_start|>assistant\n<think>\n"));
-    EXPECT_FALSE(opens_reasoning(kQwen, "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
-    EXPECT_FALSE(opens_reasoning(kGemma, "<think>"));
 }
 
 TEST(AnswerReader, SplitsReasoningFromContent) {
@@ -221,15 +198,6 @@ TEST(AnswerReader, KeepsACallThatWasCutOff) {
     }
 }
 
-TEST(AnswerFormat, HasMarksThatMustBeShown) {
-    using Marks = std::vector<std::string_view>;
-    EXPECT_EQ(marks_of(kQwen, true), (Marks{"<think>", "</think>", "<tool_call>", "</tool_call>"}));
-    EXPECT_EQ(marks_of(kQwen, false), (Marks{"<think>", "</think>"}));
-    EXPECT_EQ(marks_of(kNamedMistral, true), (Marks{"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}));
-    EXPECT_EQ(marks_of(kLlama, true), Marks{"<|python_tag|>"});
-    EXPECT_TRUE(marks_of(kGemma, false).empty());
-}
-
 TEST(AnswerReader, HoldsBackOnlyWhatCouldBecomeAMark) {
     AnswerReader reader(with_tools(kQwen));
     EXPECT_EQ(joined(reader.push("a <too")), "a");
@@ -244,17 +212,6 @@ TEST(AnswerReader, HoldsBackOnlyWhatCouldBecomeAMark) {
 
     AnswerReader without_tools({.format = kGemma});
     EXPECT_EQ(joined(without_tools.push("<tool ")), "<tool ");
-}
-
-// Many marks that lead nowhere, one long call and a run of white space: quadratic work would take minutes.
-TEST(AnswerReader, TakesTimeInProportionToTheText) {
-    for (const std::string_view piece : {"<tool_call>{", "<tool_call>{\"", " ", "<", "<tool_call> ", "{\"name\":\"",
-                                         "<tool_call>{\"name\":\"add\",\"arguments\":{}}"}) {
-        std::string text;
-        while (text.size() < 400'000) text += piece;
-        read_in_pieces(with_tools(kQwen), text, [&] { return text.size(); });
-        read_in_pieces(with_tools(kQwen), text, [] { return 5; });
-    }
 }
 
 // Marks, parts of them and other text in any order: however it is cut, the parts are the same, and nothing is lost.
@@ -299,7 +256,7 @@ TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
     for (int round = 0; round < 3000; ++round) {
         std::string text;
         for (size_t count = below(14); count > 0; --count) text += words[below(words.size())];
-        for (const AnswerFormat& format : {kQwen, kMistral, kNamedMistral, kLlama}) {
+        for (const text::AnswerFormat& format : {kQwen, kMistral, kNamedMistral, kLlama}) {
             AnswerReaderOptions options = with_tools(format);
             options.begins_in_reasoning = below(8) == 0;
             const std::string whole = read_in_pieces(options, text, [&] { return text.size(); });

@@ -87,6 +87,21 @@ TEST(Guard, AnswersPreflightsOfAllowedPages) {
     for (const auto& header : preflight_headers(split)) EXPECT_EQ(header.second.find("cookie"), std::string::npos);
 }
 
+TEST(Guard, TakesTheTargetsThatProxiesGet) {
+    const auto target = [](const char* text, const char* host) -> Reply<std::string> {
+        RequestHead head{.method = "GET", .target = text, .headers = {{"host", host}}};
+        TRY(take_absolute_target(head));
+        return head.target;
+    };
+    EXPECT_EQ(*target("/v1/models", "localhost"), "/v1/models");
+    EXPECT_EQ(*target("http://localhost:8080/v1/models?x=http://y/", "localhost:8080"), "/v1/models?x=http://y/");
+    EXPECT_EQ(*target("HTTPS://LocalHost", "localhost"), "/");
+    EXPECT_EQ(*target("http://localhost?x", "localhost"), "/?x");
+    EXPECT_EQ(status(target("http://evil.example/", "localhost")), 400);
+    EXPECT_EQ(status(target("http://localhost@evil.example/", "localhost")), 400);
+    EXPECT_EQ(*target("ftp://localhost/", "localhost"), "ftp://localhost/") << "which is no path";
+}
+
 TEST(Guard, KnowsOneFormOfAPath) {
     EXPECT_EQ(normalise_target("/v1/models?limit=3&x=/../")->path, "/v1/models");
     EXPECT_EQ(normalise_target("/v1/models?limit=3")->query, "limit=3");
@@ -182,25 +197,43 @@ TEST(Keys, RefusesAFileThatOthersMayRead) {
     EXPECT_FALSE(Keys::load(testing::TempDir()));
 }
 
-TEST(Limits, LetABurstThroughAndThenTheRate) {
-    Limits limits({.requests_per_minute = 60, .burst = 3});
+TEST(Limits, LetAMinutesRequestsThroughAndThenTheRate) {
+    Limits limits({.requests_per_minute = 10});
     Limits::TimePoint now;
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(limits.enter("a", now));
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(limits.enter("a", now)) << i;
     const auto refused = limits.enter("a", now + milliseconds(200));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().status, 429);
-    EXPECT_EQ(refused.error().retry_after_s, 1);
+    EXPECT_EQ(refused.error().retry_after_s, 6);
+    EXPECT_EQ(refused.error().message,
+              "this key may make 10 requests a minute and has used them up: there is one more in 6 s");
     EXPECT_TRUE(refused.error().retry_helps());
     EXPECT_TRUE(limits.enter("b", now)) << "another key has its own";
-    EXPECT_TRUE(limits.enter("a", now + milliseconds(1100)));
-    EXPECT_FALSE(limits.enter("a", now + milliseconds(1200)));
-    EXPECT_TRUE(limits.enter("a", now + seconds(100)));
+    EXPECT_TRUE(limits.enter("a", now + milliseconds(6200))) << "as it was told";
+    EXPECT_FALSE(limits.enter("a", now + milliseconds(6300)));
+    now += seconds(1000);
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(limits.enter("a", now)) << i;
+    EXPECT_FALSE(limits.enter("a", now)) << "never more than a minute's";
 }
 
 TEST(Limits, SaysHowLongToWait) {
+    for (const double rate : {0.001, 0.5, 1.0, 2.0, 7.0, 60.0, 90.0, 6000.0}) {
+        Limits limits({.requests_per_minute = rate});
+        Limits::TimePoint now;
+        auto entered = limits.enter("a", now);
+        EXPECT_TRUE(entered) << "at least one";
+        for (int refusals = 0; refusals < 20;) {
+            entered = limits.enter("a", now);
+            if (entered) continue;
+            ++refusals;
+            EXPECT_GE(entered.error().retry_after_s, 1);
+            now += seconds(entered.error().retry_after_s);
+            EXPECT_TRUE(limits.enter("a", now)) << rate;
+        }
+    }
     Limits limits({.requests_per_minute = 2});
     const Limits::TimePoint now;
-    EXPECT_TRUE(limits.enter("a", now));
+    EXPECT_TRUE(limits.enter("a", now) && limits.enter("a", now));
     const auto refused = limits.enter("a", now + seconds(3));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().retry_after_s, 27);

@@ -79,7 +79,7 @@ class Running {
     explicit Running(AppOptions app = {}, HttpOptions http = {}, std::shared_future<void> may_load = {}) {
         PoolOptions options;
         options.engine = {.context = 4096, .sequences = 1};
-        options.open_device = [this, may_load] {
+        options.open_device = [this, may_load](uint64_t) {
             loads_ = true;
             if (may_load.valid()) may_load.wait();
             return cpu::make_backend({.threads = 1});
@@ -125,7 +125,7 @@ class Running {
     std::thread thread_;
 };
 
-TEST(WakeQueue, WakesOnceForAllThatAThreadHasGathered) {
+TEST(WakeQueue, WakesOnceForAllOfABatch) {
     int wakes = 0;
     std::vector<WakeQueue::Task> following;
     const auto queue = std::make_shared<WakeQueue>(WakeQueue::Hooks{
@@ -135,22 +135,20 @@ TEST(WakeQueue, WakesOnceForAllThatAThreadHasGathered) {
     int done = 0;
     const auto task = [&] { ++done; };
     queue->add(task);
-    EXPECT_EQ(wakes, 1) << "at once, by a thread that does not gather";
+    EXPECT_EQ(wakes, 1) << "at once, without a batch";
     queue->run();
     EXPECT_EQ(done, 1);
     EXPECT_EQ(following.size(), 1U);
-    std::thread([&] {
-        WakeQueue::gather();
-        for (int i = 0; i < 3; ++i) queue->add(task);
-        EXPECT_EQ(wakes, 1);
-        WakeQueue::flush(std::chrono::microseconds(1));
-        WakeQueue::flush(std::chrono::hours(1));  // has nothing to wait for
-        EXPECT_EQ(wakes, 2);
-        queue->run();
-        following.back()();
-        queue->add(task);
-        EXPECT_EQ(wakes, 2);
-    }).join();
+    WakeBatch batch;
+    for (int i = 0; i < 3; ++i) queue->add(task, &batch);
+    EXPECT_EQ(wakes, 1);
+    batch.flush(std::chrono::microseconds(1));
+    batch.flush(std::chrono::hours(1));  // has nothing to wait for
+    EXPECT_EQ(wakes, 2);
+    queue->run();
+    following.back()();
+    queue->add(task, &batch);
+    EXPECT_EQ(wakes, 2);
     EXPECT_EQ(done, 4);
     queue->close();
     queue->add(task);

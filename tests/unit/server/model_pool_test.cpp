@@ -14,7 +14,7 @@ namespace {
 PoolOptions options() {
     PoolOptions pool;
     pool.engine = {.context = 128, .sequences = 2};
-    pool.open_device = [] { return cpu::make_backend({.threads = 1}); };
+    pool.open_device = [](uint64_t) { return cpu::make_backend({.threads = 1}); };
     return pool;
 }
 

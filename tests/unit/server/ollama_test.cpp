@@ -69,9 +69,16 @@ TEST(OllamaChat, HasTheDefaultsOfOllama) {
     EXPECT_TRUE(ask->stream);
     EXPECT_EQ(ask->sampling.temperature, 0.8F);
     EXPECT_EQ(ask->max_tokens, 0);
-    EXPECT_FALSE(only_loads(*ask));
-    EXPECT_TRUE(only_loads(*ollama_chat(R"({"model": "m"})")));
-    EXPECT_TRUE(only_loads(*kOllamaGenerate.parse(Json::parse(R"({"model": "m", "keep_alive": 0})"))));
+    EXPECT_FALSE(ask->only_loads());
+    EXPECT_TRUE(ollama_chat(R"({"model": "m"})")->only_loads());
+    EXPECT_TRUE(kOllamaGenerate.parse(Json::parse(R"({"model": "m", "keep_alive": 0})"))->only_loads());
+}
+
+TEST(Ollama, WhatItsClientsSendAndOllamaDoesNotKnowIsPassedOver) {
+    const auto ask = ollama_chat(
+        R"({"model": "m", "chat_id": "7", "options": {"penalize_newline": true, "made_up": 1, "ignore_eos": true}})");
+    ASSERT_TRUE(ask) << refusal(ask);
+    EXPECT_TRUE(ask->ignore_end);
 }
 
 TEST(OllamaChat, RefusesWhatItCannotDo) {

@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
-
+#include "server/call_schema.h"
 #include "server/sse.h"
-#include "server/tool_prompt.h"
 
 namespace tandem::server {
 namespace {
@@ -74,8 +71,9 @@ TEST(OpenAiChat, MakesMessagesThatTemplatesTake) {
         {"role": "tool", "tool_call_id": "1", "content": "2"}]})"));
     ASSERT_TRUE(ask) << ask.error().message;
     EXPECT_EQ(ask->messages[0], Json::parse(R"({"role": "system", "content": "ab"})"));
-    EXPECT_EQ(ask->messages[1]["tool_calls"][0]["function"]["arguments"]["x"], 1);
+    EXPECT_EQ(ask->messages[1]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}") << "as it was written";
     EXPECT_EQ(ask->messages[1]["reasoning_content"], "why");
+    EXPECT_TRUE(ask->messages[1]["content"].is_null());
     EXPECT_EQ(ask->messages[2]["tool_call_id"], "1");
 }
 
@@ -104,9 +102,13 @@ TEST(OpenAiCompletions, TakesPromptsOfEveryKind) {
     EXPECT_EQ(prompts(R"(["a", "b"])")->size(), 2U);
     EXPECT_EQ(std::get<std::vector<text::TokenId>>(prompts("[1, 2]")->front()).size(), 2U);
     EXPECT_EQ(prompts("[[1], [2, 3]]")->size(), 2U);
-    EXPECT_FALSE(prompts("[-1]"));
+    EXPECT_TRUE(prompts("[-1]")) << "the vocabulary says more";
     EXPECT_FALSE(prompts("[1.5]"));
-    EXPECT_FALSE(prompts("[18446744073709551615]"));
+    for (const char* const id : {"2147483648", "18446744073709551615", "-2147483649", "-9223372036854775808"}) {
+        const auto refused = prompts(fmt::format("[1, {}]", id).c_str());
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().message, fmt::format("prompt: token id {} is in no model's vocabulary", id));
+    }
     EXPECT_FALSE(prompts("{}"));
 }
 
@@ -198,42 +200,7 @@ TEST(Writing, NeverFailsOnBytesThatAreNoText) {
     EXPECT_EQ(dump("a\xff"), "\"a\xEF\xBF\xBD\"");
 }
 
-TEST(ToolPrompt, TellsTheToolsToAModelWhoseTemplateDoesNot) {
-    Ask ask = *parse_openai_chat(Json::parse(R"({"messages": [
-        {"role": "user", "content": "weather?"},
-        {"role": "assistant", "tool_calls": [{"function": {"name": "weather", "arguments": "{}"}}]},
-        {"role": "tool", "content": "rain"}, {"role": "user", "content": "and now?"}],
-        "tools": [{"type": "function", "function": {"name": "weather"}}]})"));
-    const Json messages = messages_with_tools(ask);
-    ASSERT_EQ(messages.size(), 4U);
-    EXPECT_NE(messages[0]["content"].get<std::string>().find("weather"), std::string::npos);
-    EXPECT_NE(messages[2]["content"].get<std::string>().find("\"weather\""), std::string::npos);
-    EXPECT_EQ(messages[3]["content"], "The tool answered:\nrain\n\nand now?");
-}
-
-// "Tool call IDs should be alphanumeric strings with length 9!", they say otherwise.
-TEST(ToolPrompt, GivesCallsTheIdsThatTemplatesOfMistralWant) {
-    const Json calls = Json::parse(R"([{"role": "user", "content": "?"},
-        {"role": "assistant", "tool_calls": [{"id": "call_abcdefghijklmnop"}, {"id": "VvvODy9mT"}, {}]},
-        {"role": "tool", "tool_call_id": "VvvODy9mT"}, {"role": "tool", "tool_call_id": "call_abcdefghijklmnop"},
-        {"role": "tool"}, {"role": "tool"}])");
-    const Json messages = messages_with_short_ids(calls);
-    const Json& ids = messages[1]["tool_calls"];
-    for (const Json& call : ids) {
-        const std::string id = call["id"];
-        EXPECT_EQ(id.size(), 9U);
-        EXPECT_TRUE(std::all_of(id.begin(), id.end(), [](unsigned char letter) { return std::isalnum(letter) != 0; }));
-    }
-    EXPECT_NE(ids[0]["id"], ids[2]["id"]);
-    EXPECT_EQ(ids[1]["id"], "VvvODy9mT");
-    EXPECT_EQ(messages[2]["tool_call_id"], "VvvODy9mT");
-    EXPECT_EQ(messages[3]["tool_call_id"], ids[0]["id"]);
-    EXPECT_EQ(messages[4]["tool_call_id"], ids[2]["id"]) << "results without an id come in the order of the calls";
-    EXPECT_FALSE(messages[5].contains("tool_call_id"));
-    EXPECT_EQ(messages_with_short_ids(calls), messages) << "the same each time, or the cache would not help";
-}
-
-TEST(ToolPrompt, HoldsACallToItsSchemaWhereverItsReferencesPoint) {
+TEST(CallSchema, HoldsACallToItsSchemaWhereverItsReferencesPoint) {
     Ask ask;
     ask.tools = Json::parse(R"([{"function": {"name": "a"}}, {"function": {"name": "b", "parameters":
         {"type": "object", "properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "integer"}}}}}])");
@@ -244,6 +211,18 @@ TEST(ToolPrompt, HoldsACallToItsSchemaWhereverItsReferencesPoint) {
     ask.tool_choice = ToolChoice::named;
     ask.tool_name = "b";
     EXPECT_EQ(Json::parse(call_schema(ask))["anyOf"].size(), 1U);
+}
+
+TEST(OpenAiModels, SayWhatARequestThatLeavesSamplingOutIsAnsweredWith) {
+    const Json said = openai_model(ModelCard()).at("default_sampling");
+    const Reply<Ask> ask = parse_openai_chat(chat_body());
+    ASSERT_TRUE(ask);
+    EXPECT_EQ(said.at("temperature"), ask->sampling.temperature);
+    EXPECT_EQ(said.at("top_p"), ask->sampling.top_p);
+    EXPECT_EQ(said.at("top_k"), ask->sampling.top_k);
+    EXPECT_EQ(said.at("min_p"), ask->sampling.min_p);
+    EXPECT_EQ(said.at("frequency_penalty"), ask->sampling.frequency_penalty);
+    EXPECT_EQ(said.at("presence_penalty"), ask->sampling.presence_penalty);
 }
 
 }  // namespace

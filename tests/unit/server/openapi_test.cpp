@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
+#include "base/file.h"
+#include "server/ollama.h"
 #include "server/routes.h"
 
 namespace tandem::server {
@@ -65,33 +68,107 @@ const Json& properties_of(const Json& document, const Json& schema) {
     return document.at(Json::json_pointer(reference->get<std::string>().substr(1))).at("properties");
 }
 
-// A request with what it cannot do without.
-Json least_request(const std::string& path) {
-    if (path == "/v1/completions") return {{"prompt", "x"}};
-    if (path == "/v1/embeddings" || path == "/v1/responses") return {{"input", "x"}};
-    Json body = {{"model", "x"}, {"max_tokens", 1}, {"messages", {{{"role", "user"}, {"content", "x"}}}}};
-    if (path == "/api/embeddings") body["prompt"] = "x";
-    if (path == "/v1/chat/completions") body["logprobs"] = true;  // without it top_logprobs is refused anyway
-    return body;
+std::set<std::string> names_of(const FieldRules& rules, bool are_read) {
+    std::set<std::string> names;
+    for (const FieldRule& rule : rules) {
+        if ((rule.read != nullptr) != are_read) continue;
+        EXPECT_TRUE(names.insert(rule.name).second) << rule.name << " twice";
+    }
+    return names;
 }
 
-TEST(OpenApi, DescribesFieldsThatAreRead) {
+std::set<std::string> keys_of(const Json& object) {
+    std::set<std::string> keys;
+    for (const auto& item : object.items()) keys.insert(item.key());
+    return keys;
+}
+
+TEST(OpenApi, DescribesTheFieldsThatAreRead) {
     const Json document = Json::parse(openapi());
     for (const Route& route : routes()) {
         if (route.dialect == nullptr) continue;
         const std::string path(route.path);
         const Json& schema =
             document.at("paths").at(path).at("post")["requestBody"]["content"]["application/json"]["schema"];
+        EXPECT_EQ(keys_of(properties_of(document, schema)), names_of(route.dialect->fields(), true)) << path;
+    }
+    std::set<std::string> options = names_of(ollama_option_fields(), true);
+    options.insert("num_ctx");  // said to be ignored
+    EXPECT_EQ(keys_of(document.at("components").at("schemas").at("OllamaOptions").at("properties")), options);
+}
+
+// A request with what it cannot do without.
+Json least_request(const std::string& path) {
+    if (path == "/v1/completions") return {{"prompt", "x"}};
+    if (path == "/v1/embeddings" || path == "/v1/responses") return {{"input", "x"}};
+    Json body = {{"model", "x"}};
+    if (path == "/v1/messages") body["max_tokens"] = 1;
+    if (path == "/api/embed") return body;
+    if (path == "/api/generate" || path == "/api/embeddings") {
+        body["prompt"] = "x";
+    } else {
+        body["messages"] = {{{"role", "user"}, {"content", "x"}}};
+    }
+    return body;
+}
+
+// Neither by its type nor by its value: nobody looks at such a field.
+TEST(OpenApi, NoFieldIsReadWithoutEffect) {
+    for (const Route& route : routes()) {
+        if (route.dialect == nullptr) continue;
+        const std::string path(route.path);
         ASSERT_TRUE(route.dialect->parse(least_request(path))) << path;
-        for (const auto& property : properties_of(document, schema).items()) {
+        for (const std::string& name : names_of(route.dialect->fields(), true)) {
             bool refused = false;
             for (const Json& value : {Json(-7.5), Json{{"no", "such"}}}) {
                 Json body = least_request(path);
-                body[property.key()] = value;
+                if (path == "/v1/chat/completions")
+                    body["logprobs"] = true;  // without it top_logprobs is refused anyway
+                if (name == "repeat_last_n") body["repetition_penalty"] = 2;
+                body[name] = value;
                 const Reply<Ask> ask = route.dialect->parse(body);
                 refused |= !ask || !check(*ask);
             }
-            EXPECT_TRUE(refused) << path << ": " << property.key() << " may be anything, so nobody reads it";
+            EXPECT_TRUE(refused) << path << ": " << name << " may be anything";
+        }
+    }
+}
+
+TEST(OpenApi, WhatIsNotReadIsRefusedOrIgnoredByIntention) {
+    for (const Route& route : routes()) {
+        if (route.dialect == nullptr) continue;
+        const std::string path(route.path);
+        for (const FieldRule& rule : route.dialect->fields()) {
+            if (rule.read != nullptr) continue;
+            Json body = least_request(path);
+            body[rule.name] = "something";
+            const Reply<Ask> ask = route.dialect->parse(body);
+            const bool is_ignored = rule.treatment == FieldRule::Treatment::ignored;
+            EXPECT_EQ(static_cast<bool>(ask), is_ignored) << path << ": " << rule.name;
+            EXPECT_EQ(ask ? rule.name : ask.error().param, rule.name);
+            body[rule.name] = rule.neutral.empty() ? Json(nullptr) : Json::parse(rule.neutral);
+            EXPECT_TRUE(route.dialect->parse(body)) << path << ": " << rule.name << " asks for nothing";
+        }
+        Json body = least_request(path);
+        body["temprature"] = 0;
+        const Reply<Ask> ask = route.dialect->parse(body);
+        const bool passes_over = path.starts_with("/api/");  // as Ollama does
+        EXPECT_EQ(static_cast<bool>(ask), passes_over) << path;
+        EXPECT_EQ(ask ? "temprature" : ask.error().param, "temprature");
+    }
+}
+
+TEST(OpenApi, WhatIsIgnoredIsListed) {
+    const Result<std::string> page = read_text_file(std::filesystem::path(TANDEM_SOURCE_DIR) / "docs/server.md");
+    ASSERT_TRUE(page) << page.error().message;
+    std::vector<const FieldRules*> lists = {&ollama_option_fields()};
+    for (const Route& route : routes()) {
+        if (route.dialect != nullptr) lists.push_back(&route.dialect->fields());
+    }
+    for (const FieldRules* const rules : lists) {
+        for (const FieldRule& rule : *rules) {
+            if (rule.treatment != FieldRule::Treatment::ignored) continue;
+            EXPECT_NE(page->find(fmt::format("`{}`", rule.name)), std::string::npos) << rule.name;
         }
     }
 }

@@ -43,7 +43,7 @@ TEST(Responses, ReadsEverything) {
     EXPECT_EQ(ask->messages[2]["reasoning_content"], "hm");
     EXPECT_EQ(ask->messages[2]["content"], "So.");
     EXPECT_EQ(ask->messages[2]["tool_calls"].size(), 2U);
-    EXPECT_EQ(ask->messages[2]["tool_calls"][0]["function"]["arguments"].dump(), R"({"b":1})");
+    EXPECT_EQ(ask->messages[2]["tool_calls"][0]["function"]["arguments"], R"({"b": 1})") << "as it was written";
     EXPECT_EQ(ask->messages[3].dump(), R"({"role":"tool","tool_call_id":"c1","content":"3"})");
     EXPECT_EQ(ask->tools[0]["function"]["name"], "add");
     EXPECT_EQ(ask->tool_choice, ToolChoice::named);
