@@ -5,9 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/units.h"
 
 namespace tandem {
 
@@ -28,6 +33,43 @@ class Descriptor {
   private:
     int fd_;
 };
+
+// All mappings, for a signal handler: no locks, no memory that comes and goes. A file that finds no place is only not
+// known there.
+struct Mapping {
+    std::atomic<bool> is_taken = false;
+    std::atomic<uintptr_t> begin = 0;  // 0: not in use (yet, or any more)
+    std::atomic<size_t> size = 0;
+    std::atomic<bool> is_lost = false;
+};
+constexpr size_t kMostMappings = 4096;
+std::array<Mapping, kMostMappings> mappings;
+std::atomic<uint64_t> lost = 0;
+
+void note_mapping(const void* data, size_t size) {
+    for (Mapping& mapping : mappings) {
+        if (mapping.is_taken.exchange(true)) continue;
+        mapping.is_lost = false;
+        mapping.size = size;
+        mapping.begin = reinterpret_cast<uintptr_t>(data);
+        return;
+    }
+}
+
+Mapping* find_mapping(uintptr_t address) {
+    for (Mapping& mapping : mappings) {
+        const uintptr_t begin = mapping.begin;
+        if (begin != 0 && address >= begin && address - begin < mapping.size) return &mapping;
+    }
+    return nullptr;
+}
+
+void forget_mapping(const void* data) {
+    Mapping* const mapping = find_mapping(reinterpret_cast<uintptr_t>(data));
+    if (mapping == nullptr) return;
+    mapping->begin = 0;
+    mapping->is_taken = false;
+}
 
 struct Opened {
     int fd;
@@ -55,9 +97,10 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     if (opened.size_bytes == 0) return file;  // an empty mapping is an error to the kernel, not to us
     void* data = ::mmap(nullptr, opened.size_bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
     if (data == MAP_FAILED)
-        return fail("{}: cannot map {} bytes: {}", path.string(), opened.size_bytes, std::strerror(errno));
+        return fail("{}: cannot map {}: {}", path.string(), format_bytes(opened.size_bytes), std::strerror(errno));
     file.data_ = static_cast<const std::byte*>(data);
     file.size_ = opened.size_bytes;
+    note_mapping(data, opened.size_bytes);
     return file;
 }
 
@@ -72,15 +115,41 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+    if (data_ == nullptr) return;
+    forget_mapping(data_);
+    ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+// All of it, since what is read afterwards is worth nothing whatever it is, and a page at a time would take a signal
+// for each.
+bool fill_lost_mapping(const void* address) {
+    Mapping* const mapping = find_mapping(reinterpret_cast<uintptr_t>(address));
+    if (mapping == nullptr) return false;
+    if (mapping->is_lost.exchange(true))
+        return true;  // another thread is at it: the read is tried again until it is done
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    void* const begin =
+        reinterpret_cast<void*>(mapping->begin.load());  // NOLINT(performance-no-int-to-ptr): it was one
+    if (::mmap(begin, mapping->size, PROT_READ, kFlags, -1, 0) == MAP_FAILED) return false;
+    ++lost;
+    return true;
+}
+
+uint64_t lost_mappings() {
+    return lost;
+}
+
+bool is_lost(std::span<const std::byte> bytes) {
+    const Mapping* const mapping = find_mapping(reinterpret_cast<uintptr_t>(bytes.data()));
+    return mapping != nullptr && mapping->is_lost;
 }
 
 Result<std::string> read_text_file(const std::filesystem::path& path, size_t limit_bytes) {
     const Opened opened = TRY(open_regular(path));
     const Descriptor fd(opened.fd);
     if (opened.size_bytes > limit_bytes) {
-        return fail("{}: {} bytes, more than the {} that such a file may have", path.string(), opened.size_bytes,
-                    limit_bytes);
+        return fail("{}: {}, more than the {} that such a file may have", path.string(),
+                    format_bytes(opened.size_bytes), format_bytes(limit_bytes));
     }
     std::string text(opened.size_bytes, '\0');
     size_t filled = 0;
@@ -95,7 +164,25 @@ Result<std::string> read_text_file(const std::filesystem::path& path, size_t lim
     return text;
 }
 
-Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path) {
+namespace {
+
+// How a file is reached that has no name. Another way, AT_EMPTY_PATH, is for privileged processes only.
+std::string link_to(int fd) {
+    return fmt::format("/proc/self/fd/{}", fd);
+}
+
+// A file in the directory of `path` that has no name yet, or -1 where there are none or they could not get one.
+int open_unnamed(const std::filesystem::path& path) {
+    const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+    Descriptor fd(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644));
+    if (fd.get() < 0 || ::access(link_to(fd.get()).c_str(), F_OK) != 0) return -1;
+    ::fchmod(fd.get(), 0644);
+    return fd.release();
+}
+
+}  // namespace
+
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path, bool unnamed) {
     AtomicFile file;
     file.path_ = path;
     struct stat status {};
@@ -104,8 +191,11 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path) {
     if (exists && !S_ISREG(status.st_mode)) {  // a pipe or a device is written to, never replaced
         file.fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
         if (file.fd_ < 0) return fail("{}: cannot write: {}", path.string(), std::strerror(errno));
+        file.direct_ = true;
         return file;
     }
+    if (unnamed) file.fd_ = open_unnamed(path);
+    if (file.fd_ >= 0) return file;
     file.temporary_ = path.string() + ".XXXXXX";
     file.fd_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
     if (file.fd_ < 0) return fail("{}: cannot write: {}", path.string(), std::strerror(errno));
@@ -115,6 +205,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path) {
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
+      direct_(other.direct_),
       temporary_(std::move(other.temporary_)),
       fd_(std::exchange(other.fd_, -1)),
       written_bytes_(other.written_bytes_) {}
@@ -130,23 +221,81 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
         const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;
         if (written < 0)
-            return fail("{}: cannot write beyond {} bytes: {}", path_.string(), written_bytes_, std::strerror(errno));
+            return fail("{}: cannot write beyond {}: {}", path_.string(), format_bytes(written_bytes_),
+                        std::strerror(errno));
         bytes = bytes.subspan(static_cast<size_t>(written));
         written_bytes_ += static_cast<uint64_t>(written);
     }
     return Ok{};
 }
 
-Status AtomicFile::commit() {
-    if (temporary_.empty()) {
-        ::close(std::exchange(fd_, -1));
-        return Ok{};
+Status AtomicFile::reserve(uint64_t size_bytes) {
+    if (direct_ || size_bytes == 0) return Ok{};
+    std::error_code unknown;
+    const std::filesystem::path directory = path_.has_parent_path() ? path_.parent_path() : ".";
+    const uint64_t free_bytes = std::filesystem::space(directory, unknown).available;
+    // Looked at first: a file system may fill itself up before it finds that there is too little.
+    if (!unknown && free_bytes < size_bytes) {
+        return fail("{}: needs {} but the disk has {} free: make room or write elsewhere", path_.string(),
+                    format_bytes(size_bytes), format_bytes(free_bytes));
     }
-    if (::fsync(fd_) != 0)
-        return fail("{}: cannot write {} bytes: {}", path_.string(), written_bytes_, std::strerror(errno));
+    const auto size = static_cast<off_t>(size_bytes);
+    if (::fallocate(fd_, 0, 0, size) == 0) return Ok{};
+    // Not every file system can reserve; it then tells when it is full.
+    if (errno == EOPNOTSUPP && ::ftruncate(fd_, size) == 0) return Ok{};
+    return fail("{}: cannot write {}: {}", path_.string(), format_bytes(size_bytes), std::strerror(errno));
+}
+
+Status AtomicFile::skip_to(uint64_t offset) {
+    CHECK(offset >= written_bytes_, "a pipe takes parts in their order");
+    constexpr std::array<std::byte, 4096> kZeros{};
+    while (written_bytes_ < offset)
+        TRY(write(std::span(kZeros).first(std::min<uint64_t>(kZeros.size(), offset - written_bytes_))));
+    return Ok{};
+}
+
+Status AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
+    if (direct_) {
+        TRY(skip_to(offset));
+        return write(bytes);
+    }
+    while (!bytes.empty()) {
+        const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+            return fail("{}: cannot write beyond {}: {}", path_.string(), format_bytes(offset), std::strerror(errno));
+        bytes = bytes.subspan(static_cast<size_t>(written));
+        offset += static_cast<uint64_t>(written);
+    }
+    return Ok{};
+}
+
+Status AtomicFile::commit() {
+    if (!direct_) {
+        if (::fsync(fd_) != 0) return fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
+        TRY(give_name());
+    }
+    ::close(std::exchange(fd_, -1));
+    return Ok{};
+}
+
+Status AtomicFile::give_name() {
+    if (temporary_.empty()) {
+        const std::string unnamed = link_to(fd_);
+        const auto link_as = [&](const char* name) {
+            return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+        };
+        if (link_as(path_.c_str())) return Ok{};
+        if (errno != EEXIST) return fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
+        // A link replaces nothing, so what is there is replaced by renaming.
+        std::string name = path_.string() + ".XXXXXX";
+        const Descriptor taken(::mkostemp(name.data(), O_CLOEXEC));
+        if (taken.get() < 0 || ::unlink(name.c_str()) != 0 || !link_as(name.c_str()))
+            return fail("{}: cannot replace: {}", path_.string(), std::strerror(errno));
+        temporary_ = std::move(name);
+    }
     if (::rename(temporary_.c_str(), path_.c_str()) != 0)
         return fail("{}: cannot replace: {}", path_.string(), std::strerror(errno));
-    ::close(std::exchange(fd_, -1));
     return Ok{};
 }
 

@@ -4,6 +4,18 @@
 
 namespace tandem::device {
 
+uint64_t Description::largest_free_bytes() const {
+    uint64_t most = 0;
+    for (const MemoryPool& pool : pools) most = std::max(most, pool.free_bytes);
+    return most;
+}
+
+uint64_t Description::free_bytes() const {
+    uint64_t all = 0;
+    for (const MemoryPool& pool : pools) all += pool.free_bytes;
+    return all;
+}
+
 uint64_t CacheShape::size_bytes() const {
     uint64_t bytes = 0;
     for (const graph::CacheLayer& layer : layers) {
@@ -34,8 +46,8 @@ const SharedValue* CompileOptions::find_shared(std::string_view name) const {
     return found == shared.end() ? nullptr : &*found;
 }
 
-Status run(Executable& executable, const Batch& batch) {
-    TRY(executable.submit(batch));
+Status run(Executable& executable, const Batch& batch, const FindAllowed& find_allowed) {
+    TRY(executable.submit(batch, find_allowed));
     return executable.wait();
 }
 

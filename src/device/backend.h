@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,17 +22,30 @@ namespace tandem::device {
 
 struct MemoryPool {
     std::string name;
-    uint64_t size_bytes;
-    uint64_t free_bytes;
+    uint64_t size_bytes = 0;
+    uint64_t free_bytes = 0;
+};
+
+enum class Kind : uint8_t {
+    cpu,
+    gpu,             // with memory of its own
+    integrated_gpu,  // that shares the memory of the machine
+    software_gpu,    // the CPU behind an interface of GPUs
+    npu,
 };
 
 // What a device is, for reports and for planning.
 struct Description {
-    std::string name;      // as in --device: "cpu"
-    std::string hardware;  // "AMD Ryzen 9 8945HS"
-    std::string details;   // "16 threads, AVX3"
-    std::vector<MemoryPool> pools;
-    int step_rows = 0;  // of a prompt that it should be given at once; 0: it does not matter
+    Kind kind = Kind::cpu;
+    std::string name;          // as in --device: "cpu"
+    std::string hardware;      // "AMD Ryzen 9 8945HS"
+    std::string details = {};  // "16 threads, AVX3"
+    std::vector<MemoryPool> pools = {};
+    std::string unusable = {};  // why it cannot run models; empty: it can
+    int step_rows = 0;          // of a prompt that it should be given at once; 0: it does not matter
+
+    uint64_t largest_free_bytes() const;  // of a pool
+    uint64_t free_bytes() const;          // of all pools together
 };
 
 struct CacheShape {
@@ -83,6 +97,10 @@ struct SharedValue {
 struct CompileOptions {
     graph::Extents limits;             // the most tokens and outputs a step may bring
     std::vector<std::string> results;  // of the Program, those that are wanted: nothing else is computed
+    // Whatever any step may need is made now, and not when a step first needs it.
+    bool ready = false;
+    // Is told how much of this is done, from 0 to 1, and ends it by an error.
+    std::function<Status(double)> progress = {};
     // Inputs other than those of every step, and results that are to be left there; outlives the Executable.
     std::vector<SharedValue> shared = {};
 
@@ -109,8 +127,9 @@ class Executable {
     // The most Batch::steps.
     virtual int max_steps() const { return 1; }
 
-    // Starts a step; `batch` and what it points to must stay until wait() returns.
-    virtual Status submit(const Batch& batch) = 0;
+    // Starts a step; `batch` and what it points to must stay until wait() returns. Of a batch that limits draws it
+    // calls `find_allowed` once, when the device has begun with all that comes before them.
+    virtual Status submit(const Batch& batch, const FindAllowed& find_allowed) = 0;
     virtual Status wait() = 0;
 
     // After a step that failed: whether the device is sound, and nothing but what that step was to write has changed.
@@ -143,7 +162,8 @@ class Backend {
     Backend& operator=(const Backend&) = delete;
     virtual ~Backend() = default;
 
-    virtual const Description& describe() const = 0;
+    // With what is free now.
+    virtual Description describe() const = 0;
 
     virtual bool supports(const graph::Program& program, const graph::Node& node) const = 0;
 
@@ -161,7 +181,7 @@ class Backend {
 };
 
 // submit() and wait().
-Status run(Executable& executable, const Batch& batch);
+Status run(Executable& executable, const Batch& batch, const FindAllowed& find_allowed = {});
 
 // A result as numbers.
 template <typename T>

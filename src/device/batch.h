@@ -33,14 +33,14 @@ struct Batch {
     // than once only if every row is the one row of its sequence and an output, and no sampling looks at its history or
     // is told what is allowed.
     int32_t steps = 1;
-    // Fills what SamplingRow::allowed points to, if it is not known yet. Of a batch with such rows submit() calls it
-    // once, when the device has begun with all that comes before the draws.
-    std::function<void()> find_allowed = {};
 
     bool limits_draws() const {
         return std::any_of(sampling.begin(), sampling.end(),
                            [](const SamplingRow& row) { return !row.allowed.empty(); });
     }
 };
+
+// Fills what SamplingRow::allowed of a batch points to, where that is not known yet. None: it is.
+using FindAllowed = std::function<void()>;
 
 }  // namespace tandem::device

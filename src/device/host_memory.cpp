@@ -2,7 +2,9 @@
 
 #include <fstream>
 #include <limits>
+#include <map>
 #include <string>
+#include <system_error>
 
 namespace tandem::device {
 
@@ -25,6 +27,44 @@ HostMemory host_memory() {
         if (key == "MemAvailable:") memory.available_bytes = kib << 10;
     }
     return memory;
+}
+
+namespace {
+
+// A cache has a folder for each processor that uses it.
+struct CacheFolder {
+    int level = 0;
+    std::string processors;  // "0-7"
+    uint64_t size_bytes = 0;
+};
+
+CacheFolder read_cache(const std::filesystem::path& folder) {
+    CacheFolder cache;
+    uint64_t kib = 0;
+    std::ifstream(folder / "level") >> cache.level;
+    std::ifstream(folder / "shared_cpu_list") >> cache.processors;
+    if (std::ifstream(folder / "size") >> kib) cache.size_bytes = kib << 10;  // "32768K"
+    return cache;
+}
+
+}  // namespace
+
+uint64_t host_cache_bytes(const std::filesystem::path& processors) {
+    std::map<std::string, uint64_t> last;  // by who shares it
+    int level = 0;
+    std::error_code error;
+    for (const auto& processor : std::filesystem::directory_iterator(processors, error)) {
+        for (const auto& folder : std::filesystem::directory_iterator(processor.path() / "cache", error)) {
+            const CacheFolder cache = read_cache(folder.path());
+            if (cache.size_bytes == 0 || cache.level < level) continue;
+            if (cache.level > level) last.clear();
+            level = cache.level;
+            last[cache.processors] = cache.size_bytes;
+        }
+    }
+    uint64_t total = 0;
+    for (const auto& [shared_by, size_bytes] : last) total += size_bytes;
+    return total;
 }
 
 Result<HostBuffer> HostBuffer::allocate(uint64_t size_bytes, std::string_view purpose, std::string_view remedy) {

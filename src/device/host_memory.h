@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -19,6 +20,9 @@ struct HostMemory {
 
 // From /proc/meminfo; zeros when it cannot be read.
 HostMemory host_memory();
+
+// The processors' caches of the last level together, as the system describes them; 0 when it does not.
+uint64_t host_cache_bytes(const std::filesystem::path& processors = "/sys/devices/system/cpu");
 
 // Pages of its own, so that devices can import it.
 class HostBuffer {

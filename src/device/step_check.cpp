@@ -148,8 +148,8 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
     return limits;
 }
 
-Status find_allowed(const Batch& batch, const StepLimits& limits) {
-    if (batch.find_allowed && batch.limits_draws()) batch.find_allowed();
+Status find_allowed(const Batch& batch, const StepLimits& limits, const FindAllowed& find) {
+    if (find && batch.limits_draws()) find();
     for (const SamplingRow& row : batch.sampling) {
         if (!row.allowed.empty() && !allows_some(row.allowed, limits.drawn_from))
             return fail("none of the {} tokens may be drawn", limits.drawn_from);

@@ -36,8 +36,8 @@ StepLimits step_limits(const graph::Program& program, const graph::Extents& exte
 
 Status check_step(const Batch& batch, const StepLimits& limits);
 
-// Calls Batch::find_allowed, and checks that some token is left for each draw.
-Status find_allowed(const Batch& batch, const StepLimits& limits);
+// Calls `find` if the batch limits draws, and checks that some token is left for each.
+Status find_allowed(const Batch& batch, const StepLimits& limits, const FindAllowed& find);
 
 // Checks what KvCache::copy_blocks is given.
 Status check_copies(const CacheShape& shape, int group, std::span<const std::pair<int32_t, int32_t>> from_to);

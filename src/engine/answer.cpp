@@ -24,6 +24,7 @@ Answer::Answer(const AnswerContext& context, std::shared_ptr<const Request> aske
       submitted_(now) {
     tokens = request->prompt;
     salt = request->salt;
+    owner = request->owner;
     priority = request->priority;
     deadline = request->deadline;
     sampling.seed += static_cast<uint64_t>(choice);
@@ -54,6 +55,14 @@ void Answer::start(TimePoint now) {
     started_ = now;
     usage.cached_tokens = cached;
     for (const auto& other : other_choices) other->start(now);  // they have the same prompt
+}
+
+std::vector<TokenId> Answer::ending_tokens() const {
+    std::vector<TokenId> all = request->stop_tokens;
+    if (request->ignore_end || !context_.tokenizer) return all;
+    const std::vector<TokenId>& own = context_.tokenizer->stop_tokens();
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
 }
 
 bool Answer::ends(TokenId token) const {
@@ -128,27 +137,44 @@ void Answer::keep_possible_draft() {
 }
 
 void Answer::place_allowed(int drafts) {
-    if (grammar_) allowed_.resize(device::mask_words(context_.vocab) * static_cast<size_t>(drafts + 1));
+    if (limits_draws()) allowed_.resize(device::mask_words(context_.vocab) * static_cast<size_t>(drafts + 1));
+}
+
+// Of a draw after so many tokens of the answer.
+Status Answer::fill_allowed(std::span<uint32_t> mask, int tokens_before) const {
+    if (grammar_) {
+        TRY(grammar_->fill_mask(mask));
+    } else {
+        std::fill(mask.begin(), mask.end(), ~0U);
+    }
+    if (tokens_before >= request->min_tokens) return Ok{};
+    for (const TokenId token : ending_tokens()) {
+        const auto bit = static_cast<uint32_t>(token);
+        if (bit / 32 < mask.size()) mask[bit / 32] &= ~(1U << (bit % 32));
+    }
+    if (std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; })) return Ok{};
+    return fail("the grammar ends the answer after {} tokens, and min_tokens is {}", tokens_before,
+                request->min_tokens);
 }
 
 void Answer::find_allowed() {
-    if (!grammar_) return;
+    if (!limits_draws()) return;
     const size_t words = device::mask_words(context_.vocab);
     const size_t drafts = allowed_.size() / words - 1;
     size_t accepted = 0;
     Status filled = Ok{};
     for (size_t i = 0; filled && i <= drafts; ++i) {
-        filled = grammar_->fill_mask(std::span(allowed_).subspan(i * words, words));
-        if (filled && i < drafts && grammar_->accept(draft[i])) ++accepted;
+        filled = fill_allowed(std::span(allowed_).subspan(i * words, words), generated + static_cast<int>(i));
+        if (filled && grammar_ && i < drafts && grammar_->accept(draft[i])) ++accepted;
     }
-    grammar_->rollback(accepted);
+    if (grammar_) grammar_->rollback(accepted);
     if (filled) return;
     refusal_ = filled.error().message;
     std::fill(allowed_.begin(), allowed_.end(), ~0U);  // a device must have something to draw
 }
 
 std::span<const uint32_t> Answer::allowed(int after_drafts) const {
-    if (!grammar_) return {};
+    if (!limits_draws()) return {};
     const size_t words = device::mask_words(context_.vocab);
     return std::span(allowed_).subspan(static_cast<size_t>(after_drafts) * words, words);
 }

@@ -57,21 +57,24 @@ class Answer final : public Sequence {
     void deliver();
     void finish(FinishReason reason, TimePoint now, std::string error = {});
 
-    // With a grammar: the tokens that may be drawn after those so far, and after each token of the draft. They have a
-    // place at once, and are found later. Drafted tokens that the grammar refuses are dropped by keep_possible_draft().
-    bool has_grammar() const { return grammar_.has_value(); }
+    // With a grammar, and before min_tokens: the tokens that may be drawn after those so far, and after each token of
+    // the draft. They have a place at once, and are found later. Drafted tokens that the grammar refuses are dropped by
+    // keep_possible_draft().
+    bool limits_draws() const { return grammar_.has_value() || generated < request->min_tokens; }
     void keep_possible_draft();
     void place_allowed(int drafts);
     void find_allowed();
     std::span<const uint32_t> allowed(int after_drafts) const;
-    // Why the grammar has no way on: what is drawn is not to be taken. Empty: it has.
+    // Why there is no way on: what is drawn is not to be taken. Empty: it has.
     const std::string& refusal() const { return refusal_; }
 
     Usage usage;
     Ambition ambition;  // in guessing ahead
 
   private:
+    std::vector<TokenId> ending_tokens() const;
     bool ends(TokenId token) const;
+    Status fill_allowed(std::span<uint32_t> mask, int tokens_before) const;
     std::string detokenize(TokenId token);
     std::vector<float> embedding() const;
 

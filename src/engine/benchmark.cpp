@@ -27,18 +27,22 @@ struct Timing {
     double cpu_s = 0;  // of one repetition
 };
 template <typename F>
-Result<Timing> repeat(int warm_up, int repetitions, const F& body) {
+Result<Timing> repeat(int warm_up, const BenchmarkOptions& options, const F& body) {
+    constexpr int kLeast = 10;
     std::vector<double> samples;
     double cpu_before = 0;
-    for (int i = 0; i < warm_up + repetitions; ++i) {
+    double spent = 0;
+    for (int i = 0; i < warm_up + options.repetitions; ++i) {
         if (i == warm_up) cpu_before = processor_seconds();
+        if (i >= warm_up + kLeast && spent > options.most_seconds) break;
         const auto begin = std::chrono::steady_clock::now();
         TRY(body(i));
-        if (i >= warm_up)
-            samples.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        if (i < warm_up) continue;
+        samples.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        spent += samples.back();
     }
-    const double cpu = processor_seconds() - cpu_before;
-    return Timing{.seconds = summarize(std::move(samples)), .cpu_s = cpu / repetitions};
+    const double cpu = (processor_seconds() - cpu_before) / static_cast<double>(samples.size());
+    return Timing{.seconds = summarize(std::move(samples)), .cpu_s = cpu};
 }
 
 using Clock = std::chrono::steady_clock;
@@ -99,15 +103,16 @@ Result<std::vector<device::StageTime>> Benchmark::profile_of(Stage& stage) const
 Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     if (options_.engine) return decode_by_engine(sequences, context);
     constexpr int kWarmUp = 3;
+    // So many in a row, and then from the first position again: the context should stay near the one asked for.
+    constexpr int kInARow = 20;
     const int most_steps = tokens_at_once(0);
-    const auto stage = TRY(Stage::open(model_, backend_,
-                                       {.sequences = sequences,
-                                        .positions = context + (kWarmUp + options_.repetitions) * most_steps + 1,
-                                        .kv_dtype = options_.kv_dtype}));
+    const auto stage = TRY(Stage::open(
+        model_, backend_,
+        {.sequences = sequences, .positions = context + kInARow * most_steps + 1, .kv_dtype = options_.kv_dtype}));
     const double step_seconds = TRY(settled_seconds([&] { return stage->step(context, 1, 0); }));
     const int steps = std::min(stage->max_steps(), tokens_at_once(step_seconds));
-    Timing timing = TRY(repeat(kWarmUp, options_.repetitions,
-                               [&](int i) { return stage->step_with_drawn(context + 1 + i * steps, steps); }));
+    Timing timing = TRY(repeat(
+        kWarmUp, options_, [&](int i) { return stage->step_with_drawn(context + 1 + i % kInARow * steps, steps); }));
     timing.seconds.scale(1.0 / steps);
     const plan::Work work = stage->work();
     TRY(stage->step(context + 1, 1, 0));  // what is profiled is a single step
@@ -118,6 +123,7 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
                         .tokens = sequences,
                         .seconds = timing.seconds,
                         .work = work,
+                        .pass_bytes = work.bytes,
                         .cpu_s = timing.cpu_s / (sequences * steps),
                         .profile = profile};
 }
@@ -129,6 +135,7 @@ Result<BenchmarkRow> Benchmark::prompt(int tokens) {
     const auto stage =
         TRY(Stage::open(model_, backend_, {.positions = tokens, .rows = chunk, .kv_dtype = options_.kv_dtype}));
     plan::Work work;
+    double pass_bytes = 0;
     const auto read = [&](int /*repetition*/) -> Status {
         work = {};
         for (int past = 0; past < tokens; past += chunk) {
@@ -137,23 +144,27 @@ Result<BenchmarkRow> Benchmark::prompt(int tokens) {
             const plan::Work part = stage->work();
             work.bytes += part.bytes;
             work.flops += part.flops;
+            pass_bytes = std::max(pass_bytes, part.bytes);
         }
         return Ok{};
     };
-    const Timing timing = TRY(repeat(kWarmUp, options_.repetitions, read));
+    const Timing timing = TRY(repeat(kWarmUp, options_, read));
     const auto profile = TRY(profile_of(*stage));
     return BenchmarkRow{.kind = BenchmarkRow::Kind::prompt,
                         .context = tokens,
                         .tokens = tokens,
                         .seconds = timing.seconds,
                         .work = work,
+                        .pass_bytes = pass_bytes,
                         .cpu_s = timing.cpu_s / tokens,
                         .profile = profile};
 }
 
 Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
     constexpr int kWarmUp = 3;
-    const int more = (kWarmUp + 1 + options_.repetitions) * tokens_at_once(0);
+    // What was drawn cannot be taken back, and more of it would measure another context than the one asked for.
+    const int repetitions = std::min(options_.repetitions, 20);
+    const int more = (kWarmUp + 1 + repetitions) * tokens_at_once(0);
     const int length = std::max(1, context) + more;
     const auto engine = TRY(Engine::open(model_, {}, backend_,
                                          {.context = length,
@@ -183,7 +194,7 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
     std::vector<double> samples;
     double cpu_before = 0;
     int64_t drawn_before = 0;
-    for (int i = 0; i < kWarmUp + options_.repetitions; ++i) {
+    for (int i = 0; i < kWarmUp + repetitions; ++i) {
         if (i == kWarmUp) {
             cpu_before = processor_seconds();
             drawn_before = drawn;
@@ -196,12 +207,14 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
     }
     const double cpu = (processor_seconds() - cpu_before) / static_cast<double>(drawn - drawn_before);
     const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
+    const plan::Work work = work_of_rows(model_, sequences, context, 1, kv_dtype);
     return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
                         .sequences = sequences,
                         .context = context,
                         .tokens = sequences,
                         .seconds = summarize(std::move(samples)),
-                        .work = work_of_rows(model_, sequences, context, 1, kv_dtype),
+                        .work = work,
+                        .pass_bytes = work.bytes,
                         .cpu_s = cpu};
 }
 
@@ -225,19 +238,22 @@ Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
         if (!failure.message.empty()) return failure;
         return Ok{};
     };
-    const Timing timing = TRY(repeat(kWarmUp, options_.repetitions, read));
+    const Timing timing = TRY(repeat(kWarmUp, options_, read));
     const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
     plan::Work work;
+    double pass_bytes = 0;
     for (int past = 0; past < tokens; past += options_.chunk) {
         const plan::Work part = work_of_rows(model_, 1, past, std::min(options_.chunk, tokens - past), kv_dtype);
         work.bytes += part.bytes;
         work.flops += part.flops;
+        pass_bytes = std::max(pass_bytes, part.bytes);
     }
     return BenchmarkRow{.kind = BenchmarkRow::Kind::prompt,
                         .context = tokens,
                         .tokens = tokens,
                         .seconds = timing.seconds,
                         .work = work,
+                        .pass_bytes = pass_bytes,
                         .cpu_s = timing.cpu_s / tokens};
 }
 

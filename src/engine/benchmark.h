@@ -1,6 +1,7 @@
 // Benchmark: how fast a model runs on a device, in steps as the engine makes them.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -10,8 +11,10 @@
 namespace tandem::engine {
 
 struct BenchmarkOptions {
-    int repetitions = 20;  // after a warm-up
-    int chunk = 2048;      // tokens of a prompt that are run at once
+    int repetitions = 80;  // after a warm-up
+    // Past which a measurement has no more repetitions, if it has had ten.
+    double most_seconds = std::numeric_limits<double>::infinity();
+    int chunk = 2048;  // tokens of a prompt that are run at once
     std::optional<DType> kv_dtype;
     bool profile = false;  // where the time of a step goes, where the device can tell
     bool engine = false;   // through an Engine, with all it does on the host, instead of bare steps
@@ -26,6 +29,7 @@ struct BenchmarkRow {
     int tokens = 0;                               // made by a decode step, or read by a prompt
     Summary seconds;                              // of that
     plan::Work work;                              // of that
+    double pass_bytes = 0;                        // that a step of it reads, and the next one again
     double cpu_s = 0;                             // processor time of the whole process for one token
     std::vector<device::StageTime> profile = {};  // of a decode step, or of the last chunk of a prompt
 

@@ -31,8 +31,8 @@ Result<Bundle> open_bundle(const std::string& model) {
     auto checkpoint = std::make_unique<const format::Checkpoint>(TRY(open_checkpoint(model)));
     models::Model loaded = TRY(models::load(*checkpoint));
     text::Tokenizer tokenizer = TRY(text::load_tokenizer(*checkpoint));
-    std::optional<text::ChatTemplate> chat_template = TRY(text::load_chat_template(*checkpoint));
-    return Bundle{std::move(checkpoint), std::move(loaded), std::move(tokenizer), std::move(chat_template)};
+    text::PromptMaker prompts(tokenizer, TRY(text::load_chat_template(*checkpoint)));
+    return Bundle{std::move(checkpoint), std::move(loaded), std::move(tokenizer), std::move(prompts)};
 }
 
 }  // namespace tandem::engine

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,7 +9,7 @@
 #include "base/result.h"
 #include "format/checkpoint.h"
 #include "models/model.h"
-#include "text/chat_template.h"
+#include "text/prompt.h"
 #include "text/tokenizer.h"
 
 namespace tandem::engine {
@@ -19,7 +18,7 @@ struct Bundle {
     std::unique_ptr<const format::Checkpoint> checkpoint;  // outlives the views in `model`
     models::Model model;
     text::Tokenizer tokenizer;
-    std::optional<text::ChatTemplate> chat_template;
+    text::PromptMaker prompts;  // with the chat template, where the model has one
 };
 
 // A model inside the program itself.

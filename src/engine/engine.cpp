@@ -5,6 +5,7 @@
 #include <ctime>
 #include <limits>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "engine/logprobs.h"
 #include "engine/step_batch.h"
@@ -34,31 +35,56 @@ void count_prompt(EngineStats& stats, const Answer& answer) {
     stats.cached_tokens += static_cast<uint64_t>(answer.usage.cached_tokens);
 }
 
-// Of the largest pool, when the weights are there.
-uint64_t free_bytes(const device::Backend& backend, const graph::Program& program) {
-    uint64_t most = 0;
-    for (const device::MemoryPool& pool : backend.describe().pools) most = std::max(most, pool.free_bytes);
-    uint64_t weights = 0;
-    for (const graph::Value& value : program.values) {
-        if (value.kind == graph::Value::Kind::weight) weights += value.type.size_bytes({});
-    }
-    return most - std::min(most, weights);
+uint64_t less(uint64_t from, uint64_t taken) {
+    return from - std::min(from, taken);
+}
+
+CachePlan cache_plan(const models::Model& model, const EngineOptions& options, int context) {
+    return {.context = context,
+            .sequences = options.sequences,
+            .rows = options.rows,
+            .positions = options.cache_tokens,
+            .dtype = options.kv_dtype.value_or(default_kv_dtype(model)),
+            .block_tokens = options.block_tokens};
 }
 
 Runner::Options runner_options(const models::Model& model, const device::Backend& backend, const EngineOptions& options,
                                int context) {
-    const DType dtype = options.kv_dtype.value_or(default_kv_dtype(model));
-    const CachePlan plan{.context = context,
-                         .sequences = options.sequences,
-                         .rows = options.rows,
-                         .positions = options.cache_tokens,
-                         .dtype = dtype,
-                         .block_tokens = options.block_tokens};
+    const CachePlan plan = cache_plan(model, options, context);
+    const device::Description device = backend.describe();
+    const uint64_t free_bytes = less(device.largest_free_bytes(), model.weights.size_bytes());
     return {.rows = options.rows,
             .outputs = options.sequences + kSpareOutputs,
-            .kv_dtype = dtype,
+            .kv_dtype = plan.dtype,
             .block_tokens = options.block_tokens,
-            .groups = plan_cache(model.program, plan, free_bytes(backend, model.program))};
+            .groups = plan_cache(model.program, plan, free_bytes),
+            // a software device compiles for minutes what it may never run
+            .ready = device.kind != device::Kind::software_gpu};
+}
+
+// A cache that cannot fit is told here by what asked for it: a device would only find that its memory is full.
+Status check_cache_fits(const models::Model& model, const device::Backend& backend, const CachePlan& plan,
+                        const std::vector<KvBlocks::Group>& groups) {
+    const device::Description device = backend.describe();
+    // A CPU reads weights from the file, and can do so again.
+    const uint64_t weights = device.kind == device::Kind::cpu ? 0 : model.weights.size_bytes();
+    const uint64_t room = less(device.free_bytes(), weights);
+    const uint64_t needed = cache_bytes(model.program, plan, groups);
+    if (room == 0 || needed <= room) return Ok{};  // weights that do not fit are the device's to tell
+    CachePlan smaller = plan;
+    smaller.sequences = 1;
+    smaller.positions = 0;
+    int fits = 0;
+    for (int step = plan.context; step > 0; step /= 2) {
+        smaller.context = fits + step;
+        if (smaller.context > plan.context) continue;
+        if (cache_bytes(model.program, smaller, plan_cache(model.program, smaller, 0)) <= room) fits = smaller.context;
+    }
+    return fail(
+        "--context {}: its cache of {} MiB does not fit into the {} MiB that {} has free beside the weights: "
+        "choose at most {}{}",
+        plan.context, needed >> 20, room >> 20, device.name, fits,
+        plan.dtype == DType::q8_0 ? "" : ", or --kv q8_0 for half of the memory");
 }
 
 }  // namespace
@@ -89,9 +115,12 @@ Result<std::unique_ptr<Engine>> Engine::open(const models::Model& model, std::op
     TRY(check_cache_groups(model));
     std::unique_ptr<Engine> engine(new Engine(model, backend, fitting));
     engine->shared_.tokenizer = std::move(tokenizer);
+    TRY(check_cache_fits(model, backend, cache_plan(model, fitting, engine->shared_.context),
+                         engine->runner_options_.groups));
     engine->runner_ = TRY(Runner::open(model, backend, engine->runner_options_));
     engine->cache_bytes_ = engine->runner_->cache_bytes();
-    TRY(engine->runner_->make_ready(Wanted::tokens));
+    TRY(engine->runner_->make_ready(Wanted::tokens, options.progress));
+    TRY(engine->check_weights());
     if (options.draft_model != nullptr) {
         if (options.draft_model->vocab != model.vocab) {
             return fail("{} guesses for {} with a vocabulary of {}, not {}: choose a model of the same family",
@@ -104,6 +133,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const models::Model& model, std::op
                                                      .rows = fitting.rows,
                                                      .block_tokens = fitting.block_tokens}));
     }
+    warn_of_long_context(model, engine->shared_.context);
     return engine;
 }
 
@@ -281,7 +311,21 @@ void Engine::guess_ahead() {
 
 // ---- A step
 
+// What was computed since with weights that are not there any more is worth nothing.
+Status Engine::check_weights() {
+    if (const uint64_t lost = lost_mappings(); lost != lost_mappings_) {
+        lost_mappings_ = lost;
+        const auto& weights = model_.weights.all();
+        broken_ = broken_ || std::any_of(weights.begin(), weights.end(),
+                                         [](const auto& weight) { return is_lost(weight.second.data); });
+    }
+    if (!broken_) return Ok{};
+    return fail("{}: its file got shorter or could not be read while it was in use; load it again when it is whole",
+                model_.name);
+}
+
 Status Engine::run_step(std::span<const Share> shares) {
+    TRY(check_weights());
     const TimePoint now = Clock::now();
     drawing_.clear();
     embedding_.clear();
@@ -322,7 +366,7 @@ int Engine::steps_at_once() {
     int steps = std::min(runner_->max_steps(), tokens_at_once(seconds_a_step_));
     for (const Share& share : drawing_) {
         const Answer& answer = answer_of(share);
-        if (share.rows != 1 || !share.draws() || answer.copies > 1 || answer.wants_logits() || answer.has_grammar() ||
+        if (share.rows != 1 || !share.draws() || answer.copies > 1 || answer.wants_logits() || answer.limits_draws() ||
             answer.sampling.penalizes())
             return 1;
         steps = std::min(steps, answer.most_tokens());
@@ -333,10 +377,11 @@ int Engine::steps_at_once() {
 }
 
 // Returns the seconds it took.
-Result<double> Engine::run_batch(Wanted what) {
+Result<double> Engine::run_batch(Wanted what, const device::FindAllowed& find_allowed) {
     const TimePoint begin = Clock::now();
     const double busy_before = thread_seconds();
-    TRY(runner_->run(batch_, what));
+    TRY(runner_->run(batch_, what, find_allowed));
+    TRY(check_weights());
     in_device_seconds_ += thread_seconds() - busy_before;
     const double seconds = seconds_since(begin);
     stats_.device_seconds += seconds;
@@ -346,8 +391,7 @@ Result<double> Engine::run_batch(Wanted what) {
 Status Engine::run_drawing(int steps) {
     fill_batch(batch_, drawing_);
     batch_.steps = steps;
-    batch_.find_allowed = [this] { find_allowed(); };
-    const double seconds = TRY(run_batch(wanted()));
+    const double seconds = TRY(run_batch(wanted(), [this] { find_allowed(); }));
     if (batch_.output_rows.size() == batch_.tokens.size()) seconds_a_step_ = seconds / steps;
 
     const TimePoint now = Clock::now();
@@ -488,7 +532,7 @@ void Engine::end(Answer& answer, FinishReason reason, TimePoint now, const std::
 }
 
 void Engine::fail_step(const Error& error) {
-    if (runner_ && runner_->sound() && fail_prompts(error)) return;
+    if (!broken_ && runner_ && runner_->sound() && fail_prompts(error)) return;
     fail_running(error);
 }
 

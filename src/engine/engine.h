@@ -38,6 +38,8 @@ struct EngineOptions {
     bool looks_up = false;
     const models::Model* draft_model = nullptr;
     device::Backend* draft_backend = nullptr;
+    // While it is opened: is told how far that is, from 0 to 1, and ends it by an error.
+    std::function<Status(double)> progress = {};
 };
 
 // What an engine does and did.
@@ -82,6 +84,8 @@ class Engine {
     void stop();
 
     bool full() const;  // submit() would refuse whatever comes
+    // From any thread: the model's file was lost while it was in use. Every request fails from now on.
+    bool broken() const { return broken_; }
     int context() const { return shared_.context; }
     uint64_t cache_bytes() const { return cache_bytes_; }
     int cache_blocks() const;                               // of all groups together
@@ -96,8 +100,9 @@ class Engine {
     void take_inbox();
     void end_expired(TimePoint now);
     void guess_ahead();
+    Status check_weights();
     Status run_step(std::span<const Share> shares);
-    Result<double> run_batch(Wanted what);
+    Result<double> run_batch(Wanted what, const device::FindAllowed& find_allowed = {});
     Status run_drawing(int steps);
     Status run_embedding();
     void find_allowed();
@@ -136,6 +141,8 @@ class Engine {
     device::Batch batch_;
     double in_device_seconds_ = 0;  // of processor time of this thread in this step: a CPU runs its steps with it
     double seconds_a_step_ = 0;     // of the last step that only drew; 0: not known
+    uint64_t lost_mappings_ = 0;    // of all files, when the weights were last looked at
+    std::atomic<bool> broken_ = false;
 
     mutable std::once_flag trie_made_;
     mutable std::shared_ptr<const text::TokenTrie> trie_;  // made for the first grammar

@@ -80,6 +80,7 @@ struct Request {
     std::vector<TokenId> prompt;
     device::SamplingParams sampling;                  // choice i of n draws with seed + i
     int max_tokens = 0;                               // 0: until the context is full
+    int min_tokens = 0;                               // before a token may end the answer
     int n = 1;                                        // answers to the same prompt
     std::vector<std::string> stop;                    // text that ends the answer and is not part of it
     std::vector<TokenId> stop_tokens;                 // beside the model's own
@@ -93,7 +94,8 @@ struct Request {
     std::optional<Pooling> embed;                     // no answer but the prompt's embedding, of length 1
     bool shifts_context = false;                      // a full context loses its older half and goes on
     int keep = 0;                                     // tokens at its beginning that a shift leaves
-    int priority = 0;                                 // larger is more important
+    std::string owner;                                // each has a fair share of what runs
+    int priority = 0;                                 // larger is more important, among those of its owner
     std::optional<TimePoint> deadline;                //
     std::string salt;                                 // only requests with the same share cached prompts
     bool speculates = true;                           // where the engine can

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/log.h"
+
 namespace tandem::engine {
 
 namespace {
@@ -45,6 +47,14 @@ int context_or_default(const models::Model& model, int context) {
     return context > 0 ? context : std::min(model.context_length, kDefaultContext);
 }
 
+void warn_of_long_context(const models::Model& model, int context) {
+    if (model.context_length <= 0 || context <= model.context_length) return;
+    log::warn(
+        "a context of {} is longer than the {} tokens that {} was trained for: past those its answers get worse; "
+        "use --context {}, or a file of the model with rope scaling for longer texts",
+        context, model.context_length, model.name, model.context_length);
+}
+
 Status check_cache_groups(const models::Model& model) {
     if (model.program.cache_groups() <= device::kMaxCacheGroups) return Ok{};
     return fail("{}: {} kinds of attention window, at most {} are supported", model.name, model.program.cache_groups(),
@@ -76,13 +86,17 @@ std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const Cac
     }
     for (int sequences = plan.sequences; sequences > 0; sequences /= 2) {
         fill(sequences, int64_t{sequences} * plan.context);
-        const device::CacheShape shape{.layers = program.caches,
-                                       .dtype = plan.dtype,
-                                       .block_tokens = plan.block_tokens,
-                                       .blocks = block_counts(groups)};
-        if (shape.size_bytes() <= free_bytes / 2) break;
+        if (cache_bytes(program, plan, groups) <= free_bytes / 2) break;
     }
     return groups;
+}
+
+uint64_t cache_bytes(const graph::Program& program, const CachePlan& plan, const std::vector<KvBlocks::Group>& groups) {
+    return device::CacheShape{.layers = program.caches,
+                              .dtype = plan.dtype,
+                              .block_tokens = plan.block_tokens,
+                              .blocks = block_counts(groups)}
+        .size_bytes();
 }
 
 Result<std::unique_ptr<Runner>> Runner::open(const models::Model& model, device::Backend& backend, Options options) {
@@ -95,16 +109,18 @@ Result<std::unique_ptr<Runner>> Runner::open(const models::Model& model, device:
     return runner;
 }
 
-Status Runner::make_ready(Wanted wanted) {
+Status Runner::make_ready(Wanted wanted, const std::function<Status(double)>& progress) {
     std::unique_ptr<device::Executable>& slot = executable(wanted);
     if (slot) return Ok{};
     for (const std::string& name : results_of(wanted)) {
         if (!has_result(model_.program, name)) return fail("{}: the model gives no result '{}'", model_.name, name);
     }
     const int outputs = wanted == Wanted::hidden ? options_.rows : options_.outputs;
-    slot =
-        TRY(backend_.compile(model_.program, model_.weights, cache_,
-                             {.limits = {.tokens = options_.rows, .outputs = outputs}, .results = results_of(wanted)}));
+    slot = TRY(backend_.compile(model_.program, model_.weights, cache_,
+                                {.limits = {.tokens = options_.rows, .outputs = outputs},
+                                 .results = results_of(wanted),
+                                 .ready = options_.ready,
+                                 .progress = progress}));
     return Ok{};
 }
 
@@ -119,12 +135,12 @@ Status Runner::copy(std::span<const BlockCopy> copies) {
     return Ok{};
 }
 
-Status Runner::run(const device::Batch& batch, Wanted wanted) {
+Status Runner::run(const device::Batch& batch, Wanted wanted, const device::FindAllowed& find_allowed) {
     sound_ = false;
     TRY(make_ready(wanted));
     last_ = wanted;
     outputs_ = batch.output_rows.size();
-    Status done = device::run(*executable(wanted), batch);
+    Status done = device::run(*executable(wanted), batch, find_allowed);
     sound_ = done || executable(wanted)->sound_after_failure();
     return done;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,8 @@ namespace tandem::engine {
 DType default_kv_dtype(const models::Model& model);
 // `context`, or if that is 0 what the model was trained for, at most 8192.
 int context_or_default(const models::Model& model, int context);
+// A word in the log when the context is longer than the texts that the model was trained on.
+void warn_of_long_context(const models::Model& model, int context);
 
 // Whether a Batch has room for the model's kinds of attention window.
 Status check_cache_groups(const models::Model& model);
@@ -39,6 +42,8 @@ struct CachePlan {
 // much again so that prompts are found which came before.
 std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const CachePlan& plan, uint64_t free_bytes);
 
+uint64_t cache_bytes(const graph::Program& program, const CachePlan& plan, const std::vector<KvBlocks::Group>& groups);
+
 // What a step is run for.
 enum class Wanted : uint8_t { tokens, tokens_and_logits, logits, hidden };
 
@@ -50,19 +55,20 @@ class Runner {
         DType kv_dtype = DType::f16;
         int block_tokens = 32;
         std::vector<KvBlocks::Group> groups;
+        bool ready = false;  // make_ready() makes all that any step may need
     };
 
     // `model` and `backend` must outlive it.
     static Result<std::unique_ptr<Runner>> open(const models::Model& model, device::Backend& backend, Options options);
 
     Status copy(std::span<const BlockCopy> copies);
-    Status run(const device::Batch& batch, Wanted wanted);
+    Status run(const device::Batch& batch, Wanted wanted, const device::FindAllowed& find_allowed = {});
     // After a run that failed: the cache has what it had, but for the rows of that run.
     bool sound() const { return sound_; }
     // The most Batch::steps of a step for tokens; 1 before the first.
     int max_steps() const { return executable(Wanted::tokens) ? executable(Wanted::tokens)->max_steps() : 1; }
     // Compiles what such a step needs: run() would do it too.
-    Status make_ready(Wanted wanted);
+    Status make_ready(Wanted wanted, const std::function<Status(double)>& progress = {});
 
     uint64_t cache_bytes() const { return cache_ ? cache_->shape().size_bytes() : 0; }
 

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Scorer>> Scorer::open(const models::Model& model, device:
                           .kv_dtype = options.kv_dtype.value_or(default_kv_dtype(model)),
                           .block_tokens = kScorerBlock,
                           .groups = std::vector<KvBlocks::Group>(groups, {.window = 0, .blocks = blocks})}));
+    warn_of_long_context(model, context);
     std::unique_ptr<Scorer> scorer(new Scorer(context, std::move(runner)));
     scorer->blocks_.resize(static_cast<size_t>(blocks));
     std::iota(scorer->blocks_.begin(), scorer->blocks_.end(), 0);

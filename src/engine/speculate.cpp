@@ -30,8 +30,6 @@ std::vector<TokenId> look_up(std::span<const TokenId> tokens, int most) {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::open(const models::Model& model, device::Backend& backend,
                                                      const Options& options) {
-    uint64_t free_bytes = 0;
-    for (const device::MemoryPool& pool : backend.describe().pools) free_bytes = std::max(free_bytes, pool.free_bytes);
     const DType dtype = default_kv_dtype(model);
     const std::vector<KvBlocks::Group> groups = plan_cache(model.program,
                                                            {.context = options.context,
@@ -39,7 +37,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const models::Model& model,
                                                             .rows = options.rows,
                                                             .dtype = dtype,
                                                             .block_tokens = options.block_tokens},
-                                                           free_bytes);
+                                                           backend.describe().largest_free_bytes());
     std::unique_ptr<Runner> runner = TRY(Runner::open(model, backend,
                                                       {.rows = options.rows,
                                                        .outputs = options.sequences,

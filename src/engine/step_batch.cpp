@@ -77,7 +77,6 @@ void fill_batch(device::Batch& batch, std::span<const Share> shares) {
     batch.output_rows.clear();
     batch.sampling.clear();
     batch.steps = 1;
-    batch.find_allowed = nullptr;
     for (const Share& share : shares) {
         add_rows(batch, share);
         add_outputs(batch, share);

@@ -47,6 +47,19 @@ Tensor Graph::apply(Op op, const std::vector<Tensor>& inputs) {
     return {output};
 }
 
+float Graph::factor(Tensor matrix) const {
+    const auto found = factors_.find(matrix.id);
+    return found == factors_.end() ? 1.0F : found->second;
+}
+
+Tensor Graph::linear(Tensor weight, Tensor x, Tensor bias) {
+    if (const float scale = factor(weight); scale != 1.0F) {
+        const Tensor y = apply(op::Linear{}, {weight, x});
+        return bias ? apply(op::Scale{scale}, {y, bias}) : apply(op::Scale{scale}, {y});
+    }
+    return bias ? apply(op::Linear{}, {weight, x, bias}) : apply(op::Linear{}, {weight, x});
+}
+
 void Graph::result(std::string name, Tensor value) {
     program_.results.push_back({std::move(name), value.id});
 }

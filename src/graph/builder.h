@@ -1,6 +1,7 @@
 // Graph: builds a Program by calling ops on tensors; a model's forward pass is written with it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ class Graph {
   public:
     Tensor input(std::string_view name, TensorType type);
     Tensor weight(std::string_view name, TensorType type);  // the same name gives the same tensor
+    // embed() and linear() multiply what they take from the matrix with `factor`.
+    void set_factor(Tensor matrix, float factor) { factors_[matrix.id] = factor; }
 
     Tensor tokens() { return input(kTokens, {DType::i32, {Dim::tokens()}}); }
     Tensor positions() { return input(kPositions, {DType::i32, {Dim::tokens()}}); }
@@ -31,11 +34,11 @@ class Graph {
     // Any op; the named ones below only spell it shorter.
     Tensor apply(Op op, const std::vector<Tensor>& inputs);
 
-    Tensor embed(Tensor table, Tensor ids, float scale = 1.0F) { return apply(op::Embed{scale}, {table, ids}); }
-    Tensor rms_norm(Tensor x, Tensor weight, float eps) { return apply(op::RmsNorm{eps}, {x, weight}); }
-    Tensor linear(Tensor weight, Tensor x, Tensor bias = {}) {
-        return bias ? apply(op::Linear{}, {weight, x, bias}) : apply(op::Linear{}, {weight, x});
+    Tensor embed(Tensor table, Tensor ids, float scale = 1.0F) {
+        return apply(op::Embed{scale * factor(table)}, {table, ids});
     }
+    Tensor rms_norm(Tensor x, Tensor weight, float eps) { return apply(op::RmsNorm{eps}, {x, weight}); }
+    Tensor linear(Tensor weight, Tensor x, Tensor bias = {});
     Tensor rope(Tensor x, Tensor positions, op::Rope rope) { return apply(std::move(rope), {x, positions}); }
     Tensor kv_write(Tensor k, Tensor v, int cache) { return apply(op::KvWrite{cache}, {k, v}); }
     Tensor attention(Tensor q, Tensor written, op::Attention attention) { return apply(attention, {q, written}); }
@@ -52,8 +55,10 @@ class Graph {
 
   private:
     Tensor named(Value::Kind kind, std::string_view name, TensorType type);
+    float factor(Tensor matrix) const;
 
     Program program_;
+    std::map<ValueId, float> factors_;
 };
 
 }  // namespace tandem::graph

@@ -118,6 +118,15 @@ std::string Softcap::describe() const {
     return fmt::format("cap={}", cap);
 }
 
+TensorType Scale::infer(InputTypes in) const {
+    CHECK((in.size() == 1 || in.size() == 2) && is_matrix(in[0]) && is_f32(in[0]));
+    CHECK(in.size() == 1 || (is_f32(in[1]) && in[1].cols() == in[0].cols()));
+    return in[0];
+}
+std::string Scale::describe() const {
+    return fmt::format("factor={}", factor);
+}
+
 TensorType Sample::infer(InputTypes in) const {
     CHECK(in.size() == 1 && is_matrix(in[0]) && is_f32(in[0]));
     return {DType::i32, {in[0].shape[0]}};

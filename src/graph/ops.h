@@ -118,6 +118,15 @@ struct Softcap {
     std::string describe() const;
 };
 
+// (x [rows, cols], bias [cols]) -> factor * x + bias; the bias may be left out
+struct Scale {
+    static constexpr std::string_view kName = "scale";
+    float factor = 1.0F;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
 // logits [outputs, vocab] -> i32 [outputs]: one token per row, drawn as the step's sampling parameters say.
 struct Sample {
     static constexpr std::string_view kName = "sample";

@@ -36,6 +36,12 @@ class Weights {
         add(std::move(name), {dtype, std::move(shape), owned_.back()});
     }
 
+    uint64_t size_bytes() const {
+        uint64_t bytes = 0;
+        for (const auto& [name, view] : views_) bytes += view.data.size();
+        return bytes;
+    }
+
     // Null when there is none of that name.
     const WeightView* find(std::string_view name) const {
         const auto found = views_.find(std::string(name));

@@ -16,7 +16,7 @@ class NpuBackend final : public device::Backend {
         description_.name = shop_->runtime().name();
     }
 
-    const device::Description& describe() const override { return description_; }
+    device::Description describe() const override { return description_; }
 
     bool supports(const graph::Program& program, const graph::Node& node) const override {
         return find_step(program, node) != nullptr;

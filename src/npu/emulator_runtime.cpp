@@ -53,6 +53,7 @@ class EmulatedDesign final : public LoadedDesign {
 class EmulatorRuntime final : public Runtime {
   public:
     explicit EmulatorRuntime(std::shared_ptr<EmulatedDevice> device) : device_(std::move(device)) {
+        description_.kind = device::Kind::npu;
         description_.name = "npu";
         description_.hardware = fmt::format("emulator of {}, {}", device_->array->name, device_->array->description);
         description_.details =

@@ -24,7 +24,7 @@ class NpuExecutable final : public device::Executable {
 
     Status prepare(const CompileContext& context);
 
-    Status submit(const device::Batch& batch) override {
+    Status submit(const device::Batch& batch, const device::FindAllowed& /*find_allowed*/) override {
         TRY(run(batch));
         return Ok{};
     }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "graph/ops.h"
 #include "graph/segment.h"
 #include "plan/micro_batch.h"
 #include "plan/pipeline.h"
@@ -26,9 +27,17 @@ device::Batch batch_of(const ChunkShape& chunk) {
     return batch;
 }
 
-double main_seconds(const Work& work, const device::Rates& rates) {
+// Products and attention have a dispatch each; everything else is done in one of theirs.
+int dispatches(const graph::Program& program) {
+    return static_cast<int>(std::count_if(program.nodes.begin(), program.nodes.end(), [](const graph::Node& node) {
+        return node.op.as<op::Linear>() != nullptr || node.op.as<op::Attention>() != nullptr;
+    }));
+}
+
+double main_seconds(const graph::Program& program, const Work& work, const device::Rates& rates) {
     const double computing = rates.matrix_flops_per_s > 0 ? work.flops / rates.matrix_flops_per_s : 0;
-    return std::max(computing, rates.read_bytes_per_s > 0 ? work.bytes / rates.read_bytes_per_s : 0);
+    const double reading = rates.read_bytes_per_s > 0 ? work.bytes / rates.read_bytes_per_s : 0;
+    return std::max(computing, reading) + dispatches(program) * kDispatchSeconds;
 }
 
 }  // namespace
@@ -38,7 +47,7 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
     const device::Batch batch = batch_of(chunk);
     if (placement.policy == Policy::main_only) {
         const Work work = work_of(program, batch, chunk.kv_dtype);
-        const double seconds = main_seconds(work, machine.main);
+        const double seconds = main_seconds(program, work, machine.main);
         return {.placement = placement, .seconds = seconds, .main_busy_s = seconds, .memory_bytes = work.bytes};
     }
     const std::vector<graph::Segment> segments = graph::cut(program, place(program, placement, *machine.npu));
@@ -58,7 +67,7 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
         }
         const Work work = work_of(segment.program, part, chunk.kv_dtype);
         memory_bytes += work.bytes;
-        return main_seconds(work, machine.main);
+        return main_seconds(segment.program, work, machine.main);
     });
     const double reads = machine.main.read_bytes_per_s;
     return {.placement = placement,

@@ -7,6 +7,11 @@
 
 namespace tandem::plan {
 
+// What a dispatch that depends on the one before costs on a GPU whatever it does: docs/performance.md, an NVIDIA H200.
+inline constexpr double kDispatchSeconds = 2e-6;
+
+// Nothing else is known of a device than these. What the model leaves out makes it faster than the device can be:
+// matrices too small to fill it, the activations' way through memory, and what the host does between steps.
 struct Machine {
     device::Rates main;
     const device::Backend* npu = nullptr;  // whose predict() is asked

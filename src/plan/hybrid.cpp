@@ -80,7 +80,7 @@ class HybridExecutable final : public device::Executable {
     int max_steps() const override { return whole_->max_steps(); }
     // Then the main device and the cache are sound. If it is not strict no step fails so.
     bool sound_after_failure() const override { return failed_by_npu_; }
-    Status submit(const device::Batch& batch) override;
+    Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
     Status wait() override { return together_ ? Status(Ok{}) : whole_->wait(); }
     std::span<const std::byte> result(size_t index) const override {
         return together_ ? std::span<const std::byte>(results_[index].bytes) : whole_->result(index);
@@ -94,8 +94,8 @@ class HybridExecutable final : public device::Executable {
     std::vector<std::string> results_of(const graph::Segment& segment) const;
     void find_results();
     bool runs_together(const device::Batch& batch) const;
-    Status run_together(const device::Batch& batch);
-    Status run_task(Task task, const std::vector<MicroBatch>& parts);
+    Status run_together(const device::Batch& batch, const device::FindAllowed& find_allowed);
+    Status run_task(Task task, const std::vector<MicroBatch>& parts, const device::FindAllowed& find_allowed);
     void keep_results(Task task, const MicroBatch& part);
 
     std::shared_ptr<Devices> devices_;
@@ -205,35 +205,43 @@ bool HybridExecutable::runs_together(const device::Batch& batch) const {
     return !devices_->npu_failed && batch.steps == 1 && std::ssize(batch.tokens) >= min_rows_ && brings_prompt(batch);
 }
 
-Status HybridExecutable::submit(const device::Batch& batch) {
+Status HybridExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     failed_by_npu_ = false;
     together_ = runs_together(batch);
-    if (!together_) return whole_->submit(batch);
-    return run_together(batch);
+    if (!together_) return whole_->submit(batch, find_allowed);
+    // Each micro-batch asks for its own draws, and all are found at once. Only the main device draws, so that one
+    // thread asks.
+    bool found = false;
+    return run_together(batch, [&] {
+        if (!found && find_allowed) find_allowed();
+        found = true;
+    });
 }
 
-Status HybridExecutable::run_together(const device::Batch& batch) {
+Status HybridExecutable::run_together(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     for (ResultPlace& result : results_) result.bytes.assign(result.row_bytes * batch.output_rows.size(), std::byte{0});
     TRY(cache_->settle());
     const std::vector<MicroBatch> parts =
         split(batch, micro_rows(std::ssize(batch.tokens), devices_->options.micro_rows));
     PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
-    std::optional<PipelineFailure> failure = run_pipeline(order, [&](Task task) { return run_task(task, parts); });
+    std::optional<PipelineFailure> failure =
+        run_pipeline(order, [&](Task task) { return run_task(task, parts, find_allowed); });
     if (!failure) return Ok{};
     failed_by_npu_ = failure->device == kNpu;
     if (!failed_by_npu_ || devices_->options.strict) return std::move(failure->error);
     devices_->give_up_npu(failure->error);
     together_ = false;  // what was written into the cache so far is written again
-    return whole_->submit(batch);
+    return whole_->submit(batch, find_allowed);
 }
 
-Status HybridExecutable::run_task(Task task, const std::vector<MicroBatch>& parts) {
+Status HybridExecutable::run_task(Task task, const std::vector<MicroBatch>& parts,
+                                  const device::FindAllowed& find_allowed) {
     const MicroBatch& part = parts[static_cast<size_t>(task.micro_batch)];
     const graph::Segment& segment = segments_[static_cast<size_t>(task.segment)];
     device::Executable& executable =
         *slots_[static_cast<size_t>(task.micro_batch) % kSlots].executables[static_cast<size_t>(task.segment)];
     const auto begin = Timeline::Clock::now();
-    TRY(device::run(executable, part.batch));
+    TRY(device::run(executable, part.batch, find_allowed));
     if (devices_->options.timeline) {
         devices_->options.timeline->add(devices_->of(segment.device).describe().name,
                                         fmt::format("segment {}, micro-batch {} ({} rows)", task.segment,
@@ -264,24 +272,24 @@ class HybridBackend final : public device::Backend {
         devices_->main = std::move(main);
         devices_->npu = std::move(npu);
         devices_->options = std::move(options);
-        description_ = devices_->main->describe();
-        const device::Description& second = devices_->npu->describe();
-        description_.name += " + " + second.name;
-        if (devices_->options.policy != Policy::main_only)
-            description_.step_rows = kMicroBatches * devices_->options.micro_rows;
-        description_.hardware += " + " + second.hardware;
-        description_.details +=
-            fmt::format("; {}: {}; placement {}", second.name, second.details, name(devices_->options.policy));
-        unused_ = failed_ = devices_->main->describe();
-        unused_.details += fmt::format("; placement auto: faster without the {}", second.name);
-        failed_.name += fmt::format(" ({} failed)", second.name);
-        unused_.step_rows = failed_.step_rows = description_.step_rows;
     }
 
     // Reports ask when something has run: it says who did.
-    const device::Description& describe() const override {
-        if (devices_->npu_failed) return failed_;
-        return devices_->npu_spurned && !devices_->npu_used ? unused_ : description_;
+    device::Description describe() const override {
+        device::Description now = devices_->main->describe();
+        const device::Description second = devices_->npu->describe();
+        const Policy policy = devices_->options.policy;
+        if (policy != Policy::main_only) now.step_rows = kMicroBatches * devices_->options.micro_rows;
+        if (devices_->npu_failed) {
+            now.name += fmt::format(" ({} failed)", second.name);
+        } else if (devices_->npu_spurned && !devices_->npu_used) {
+            now.details += fmt::format("; placement auto: faster without the {}", second.name);
+        } else {
+            now.name += " + " + second.name;
+            now.hardware += " + " + second.hardware;
+            now.details += fmt::format("; {}: {}; placement {}", second.name, second.details, name(policy));
+        }
+        return now;
     }
 
     bool supports(const graph::Program& program, const graph::Node& node) const override {
@@ -305,9 +313,6 @@ class HybridBackend final : public device::Backend {
     Choice choose(const graph::Program& program, const device::KvCache& cache, int64_t rows) const;
 
     std::shared_ptr<Devices> devices_;
-    device::Description description_;
-    device::Description unused_;  // by a model that is faster without the NPU
-    device::Description failed_;  // the main device goes on alone
 };
 
 // A placement that is asked for by name is taken for every prompt; `auto` finds from how many rows on it pays.

@@ -1,7 +1,6 @@
 #include "plan/micro_batch.h"
 
 #include <algorithm>
-#include <memory>
 
 namespace tandem::plan {
 
@@ -27,11 +26,6 @@ int micro_rows(int64_t step_rows, int most) {
 
 std::vector<MicroBatch> split(const device::Batch& batch, int rows) {
     const auto all = static_cast<int>(batch.tokens.size());
-    const auto found = std::make_shared<bool>(false);
-    const auto find_once = [find = &batch.find_allowed, found] {
-        if (!*found && *find) (*find)();
-        *found = true;
-    };
     std::vector<MicroBatch> parts;
     parts.reserve(static_cast<size_t>((all + rows - 1) / rows));
     for (int first = 0; first < all; first += rows) {
@@ -47,7 +41,6 @@ std::vector<MicroBatch> split(const device::Batch& batch, int rows) {
             part.batch.output_rows.push_back(row - first);
             if (!batch.sampling.empty()) part.batch.sampling.push_back(batch.sampling[i]);
         }
-        part.batch.find_allowed = find_once;
     }
     return parts;
 }

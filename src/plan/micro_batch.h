@@ -20,7 +20,7 @@ inline constexpr int kMicroBatches = 4;
 inline constexpr int kMicroRows = 512;
 int micro_rows(int64_t step_rows, int most = kMicroRows);
 
-// Of at most `rows` rows each. They point to what `batch` points to, and call its find_allowed once in all.
+// Of at most `rows` rows each. They point to what `batch` points to.
 std::vector<MicroBatch> split(const device::Batch& batch, int rows);
 
 }  // namespace tandem::plan

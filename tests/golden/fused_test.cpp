@@ -9,7 +9,7 @@
 #include "golden/run_program.h"
 #include "models/export.h"
 #include "vulkan/backend.h"
-#include "vulkan/tunable.h"
+#include "vulkan/shared_gpu.h"
 
 namespace tandem::golden {
 namespace {
@@ -128,8 +128,9 @@ TEST(FusedModels, WithACacheOfInt8) {
 
 // The same arithmetic in the same order, with counters in place of barriers.
 TEST(FusedModels, ADecodeInAChainIsTheSame) {
-    const std::unique_ptr<device::Backend> chained = vulkan::make_backend({.validation = true}).value();
-    vulkan::tuning_of(*chained).chained_rows = 8;
+    const std::shared_ptr<vulkan::SharedGpu> gpu = vulkan::open_gpu({.validation = true}).value();
+    const std::unique_ptr<device::Backend> chained = vulkan::make_backend(gpu).value();
+    gpu->tuning().chained_rows = 8;
     const auto rewritten = rewrite("gemma3", DType::q8_0);
     EXPECT_EQ(logits_of(*chained, rewritten->model, DType::f16, 1),
               logits_of(vulkan_device(), rewritten->model, DType::f16, 1));

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "cpu/backend.h"
+#include "format/gguf_writer.h"
+#include "format/quant.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
 #endif
@@ -147,6 +150,34 @@ TEST_P(GoldenModel, GivesTheExpectedLogitsFromItsGgufFile) {
     const auto logits = run(on, opened->model, expected.tokens, expected.tokens.size());
     EXPECT_LT(relative_error(logits, expected.logits), kTolerance);
     EXPECT_EQ(continue_greedily(on, opened->model, expected.greedy_prompt, expected.greedy.size()), expected.greedy);
+}
+
+// A factor beside matrices that were divided by it, with a bias (which it must leave alone) and without, and beside the
+// embedding, changes nothing.
+TEST(FactorOfAMatrix, IsMultipliedWith) {
+    const TempDir dir;
+    const Expected expected = read_expected("qwen2");
+    const auto plain = export_and_open(open(golden_dir("qwen2"))->checkpoint, dir.path() / "plain.gguf", DType::f32);
+    const float factor = 0.125F;
+    format::GgufWriter writer;
+    for (const format::GgufEntry& entry : plain->checkpoint.gguf()->metadata()) writer.set(entry.key, entry.value);
+    std::deque<std::vector<float>> divided;
+    for (const format::TensorRecord& tensor : plain->checkpoint.tensors()) {
+        const bool scaled = tensor.name == "blk.0.attn_q.weight" || tensor.name == "blk.1.ffn_down.weight" ||
+                            tensor.name == "token_embd.weight";
+        std::vector<float>& values = divided.emplace_back(static_cast<size_t>(tensor.elements()));
+        format::decode_row(tensor.dtype, tensor.data.data(), values.data(), tensor.elements());
+        for (float& value : values) value /= scaled ? factor : 1.0F;
+        writer.add(tensor.name, DType::f32, tensor.shape, std::as_bytes(std::span(values)));
+        const std::string beside = tensor.name.substr(0, tensor.name.rfind('.')) + ".scale";
+        if (scaled) writer.add(beside, DType::f32, {1}, std::as_bytes(std::span(&factor, 1)));
+    }
+    ASSERT_TRUE(writer.write(dir.path() / "scaled.gguf"));
+    const auto scaled = open(dir.path() / "scaled.gguf");
+    for (const std::string& device : kDevices) {
+        const auto logits = run(backend(device), scaled->model, expected.tokens, 5);
+        EXPECT_LT(relative_error(logits, expected.logits), kTolerance) << device;
+    }
 }
 
 const std::string kFromTransformers[] = {"gemma3", "gemma3-linear-rope", "llama", "llama3-rope", "mistral", "qwen2",

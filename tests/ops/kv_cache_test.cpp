@@ -55,7 +55,7 @@ class CachedTokens {
         std::iota(batch.positions.begin(), batch.positions.end(), past);
         batch.sequences = {{.first_row = 0, .rows = static_cast<int32_t>(tokens.size()), .past = past, .blocks = {}}};
         for (size_t g = 0; g < tables.size(); ++g) batch.sequences[0].blocks[g] = tables[g];
-        const Status submitted = executable_->submit(batch);
+        const Status submitted = executable_->submit(batch, {});
         EXPECT_TRUE(submitted) << submitted.error().message;
         for (int g = 0; g < 2; ++g) {
             const Status copied = cache_->copy_blocks(g, copies[static_cast<size_t>(g)]);

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "format/quant.h"
 #include "graph/ops.h"
 #include "ops/op_test.h"
 
@@ -7,23 +10,31 @@ namespace tandem::test {
 
 namespace {
 
-constexpr DType kWeightTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                                  DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+std::vector<DType> weight_types() {
+    std::vector<DType> types;
+    for (DType dtype : kAllDTypes) {
+        if (format::has_encoder(dtype)) types.push_back(dtype);
+    }
+    return types;
+}
 
 // Weights of these types are multiplied with activations rounded to 8 bits.
 bool rounds_activations(DType dtype) {
-    return dtype == DType::q4_0 || dtype == DType::q8_0;
+    constexpr DType kRounding[] = {DType::q4_0,   DType::q4_1,   DType::q5_0, DType::q5_1, DType::q8_0,
+                                   DType::q2_k,   DType::q3_k,   DType::q4_k, DType::q5_k, DType::q6_k,
+                                   DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+    return std::find(std::begin(kRounding), std::end(kRounding), dtype) != std::end(kRounding);
 }
 
 Tolerance tolerance(DType dtype, int64_t cols) {
     return rounds_activations(dtype) ? Tolerance::int8_activations(cols) : Tolerance::reduction(cols);
 }
 
-// Numbers that 8 bits hold exactly: whole multiples of a power of two with a 127 in every block of 32.
+// Numbers that 8 bits hold exactly: whole multiples of a power of two with a 127 in every 16.
 HostTensor whole_numbers(Rng& rng, int64_t rows, int64_t cols) {
     std::vector<float> values(static_cast<size_t>(rows * cols));
     for (size_t i = 0; i < values.size(); ++i) {
-        const int whole = i % 32 == 7 ? 127 : rng.below(255) - 127;
+        const int whole = i % 16 == 7 ? 127 : rng.below(255) - 127;
         values[i] = static_cast<float>(whole) * 0x1p-6F;
     }
     return tensor({rows, cols}, values);
@@ -42,9 +53,9 @@ TEST(Linear, ReferenceComputesAHandWorkedProduct) {
 
 TEST(Linear, EveryWeightTypeAndRowCountAgrees) {
     Rng rng(1);
-    for (DType dtype : kWeightTypes) {
+    for (DType dtype : weight_types()) {
         const HostTensor w = uniform(rng, dtype, {67, 512});
-        for (int64_t rows : {1, 2, 5, 33}) {
+        for (int64_t rows : {1, 2, 3, 4, 5, 33}) {
             SCOPED_TRACE(fmt::format("{}, {} rows", name(dtype), rows));
             const HostTensor x = uniform(rng, DType::f32, {rows, 512});
             expect_same_on_every_device(op::Linear{}, {w, x}, tolerance(dtype, 512));
@@ -54,7 +65,7 @@ TEST(Linear, EveryWeightTypeAndRowCountAgrees) {
 
 TEST(Linear, ProductsOfWholeNumbersAreNotRounded) {
     Rng rng(2);
-    for (DType dtype : {DType::q4_0, DType::q8_0}) {
+    for (DType dtype : weight_types()) {
         const HostTensor w = uniform(rng, dtype, {67, 512});
         for (int64_t rows : {1, 2, 3, 4, 5, 7, 8, 12, 33}) {
             SCOPED_TRACE(fmt::format("{}, {} rows", name(dtype), rows));
@@ -65,13 +76,13 @@ TEST(Linear, ProductsOfWholeNumbersAreNotRounded) {
 
 TEST(Linear, EveryNumberOfBlocksAndRaggedColumns) {
     Rng rng(3);
-    for (DType dtype : kWeightTypes) {
+    for (DType dtype : weight_types()) {
         const int64_t block = info(dtype).block;
-        std::vector<int64_t> all_cols = {block, 2 * block, 3 * block, 5 * block, 13 * block};
+        std::vector<int64_t> all_cols = {block, 2 * block, 3 * block, 5 * block, 13 * block, 20 * block, 36 * block};
         if (block == 1) all_cols = {1, 2, 15, 31, 97, 1025};
         for (int64_t cols : all_cols) {
             const HostTensor w = uniform(rng, dtype, {3, cols});
-            for (int64_t rows : {1, 9}) {
+            for (int64_t rows : {1, 2, 4, 9}) {
                 SCOPED_TRACE(fmt::format("{}, {} cols, {} rows", name(dtype), cols, rows));
                 const bool whole = rounds_activations(dtype);
                 const HostTensor x = whole ? whole_numbers(rng, rows, cols) : uniform(rng, DType::f32, {rows, cols});
@@ -83,7 +94,7 @@ TEST(Linear, EveryNumberOfBlocksAndRaggedColumns) {
 
 TEST(Linear, EveryCountOfOutputs) {
     Rng rng(4);
-    for (DType dtype : {DType::f32, DType::f16, DType::q4_0, DType::q8_0, DType::q4_k}) {
+    for (DType dtype : weight_types()) {
         for (int64_t outputs : {1, 2, 3, 15, 16, 17, 31, 33, 64, 65, 130}) {
             const HostTensor w = uniform(rng, dtype, {outputs, 256});
             for (int64_t rows : {1, 3, 17}) {
@@ -97,7 +108,7 @@ TEST(Linear, EveryCountOfOutputs) {
 
 TEST(Linear, RealModelSizes) {
     Rng rng(5);
-    for (DType dtype : kWeightTypes) {
+    for (DType dtype : weight_types()) {
         const HostTensor w = uniform(rng, dtype, {20, 5376});
         for (int64_t rows : {1, 6}) {
             SCOPED_TRACE(fmt::format("{}, {} rows", name(dtype), rows));
@@ -122,12 +133,12 @@ TEST(Linear, BiasIsAdded) {
 
 TEST(Linear, ARowOfZerosGivesZerosAndHugeActivationsStayFinite) {
     Rng rng(7);
-    for (DType dtype : {DType::q4_0, DType::q8_0, DType::f16}) {
-        const HostTensor w = uniform(rng, dtype, {17, 64});
-        std::vector<float> values(2 * 64, 0.0F);
-        for (size_t i = 64; i < values.size(); ++i) values[i] = rng.uniform(-1e30F, 1e30F);
+    for (DType dtype : weight_types()) {
+        const HostTensor w = uniform(rng, dtype, {17, 256});
+        std::vector<float> values(2 * 256, 0.0F);
+        for (size_t i = 256; i < values.size(); ++i) values[i] = rng.uniform(-1e30F, 1e30F);
         for (const Device& device : devices()) {
-            const std::vector<float> y = run_op(device.use(), op::Linear{}, {w, tensor({2, 64}, values)});
+            const std::vector<float> y = run_op(device.use(), op::Linear{}, {w, tensor({2, 256}, values)});
             for (size_t i = 0; i < y.size(); ++i) {
                 EXPECT_TRUE(i < 17 ? y[i] == 0.0F : std::isfinite(y[i])) << device.name;
             }
@@ -147,6 +158,23 @@ TEST(Linear, ARowInABatchIsAsAlone) {
         const std::vector<float> alone = run_op(device.use(), op::Linear{}, {w, last});
         expect_close({batched.end() - 40, batched.end()}, alone, std::vector<float>(40, 128.0F),
                      Tolerance::reduction(128));
+    }
+}
+
+// Threads take other pieces of the outputs each time; an output must not depend on which lay beside it.
+TEST(Linear, TheNumberOfThreadsDoesNotChangeABit) {
+    Rng rng(9);
+    for (DType dtype : {DType::f16, DType::q4_0, DType::q8_0, DType::q4_k, DType::q6_k}) {
+        const HostTensor w = uniform(rng, dtype, {1003, 256});  // several pieces, none of them a multiple of four
+        for (int64_t rows : {1, 2, 4, 7}) {
+            const HostTensor x = uniform(rng, DType::f32, {rows, 256});
+            const Device& alone = devices()[1];
+            const std::vector<float> expected = run_op(alone.use(), op::Linear{}, {w, x});
+            for (size_t other : {2, 3}) {
+                SCOPED_TRACE(fmt::format("{}, {} rows, {}", name(dtype), rows, devices()[other].name));
+                EXPECT_EQ(run_op(devices()[other].use(), op::Linear{}, {w, x}), expected);
+            }
+        }
     }
 }
 

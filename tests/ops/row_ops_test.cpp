@@ -1,6 +1,7 @@
 // The ops that work on rows by themselves: embed, rms_norm, rope, glu, add, select_rows, softcap.
 #include <cmath>
 
+#include "format/quant.h"
 #include "graph/ops.h"
 #include "ops/op_test.h"
 
@@ -30,7 +31,7 @@ TEST(Embed, ReferenceScalesTheChosenRows) {
 TEST(Embed, EveryTableTypeIsExact) {
     Rng rng(1);
     for (DType dtype : kAllDTypes) {
-        if (dtype == DType::i32) continue;
+        if (!format::has_encoder(dtype)) continue;
         SCOPED_TRACE(name(dtype));
         for (int64_t cols : {int64_t{info(dtype).block}, int64_t{1280}}) {
             const HostTensor table = uniform(rng, dtype, {11, cols});
@@ -163,6 +164,22 @@ TEST(SelectRows, CopiesRowsInTheOrderAsked) {
     Rng rng(6);
     expect_same_on_every_device(op::SelectRows{}, {uniform(rng, DType::f32, {9, 5376}), integers({8, 8, 0, 3})},
                                 Tolerance::exact());
+}
+
+TEST(Scale, MultipliesAndAddsTheBias) {
+    const HostTensor x = tensor({2, 2}, {1, 2, 3, 4});
+    EXPECT_EQ(reference(op::Scale{.factor = 0.5F}, {x}), (std::vector<float>{0.5F, 1, 1.5F, 2}));
+    EXPECT_EQ(reference(op::Scale{.factor = -2.0F}, {x, tensor({2}, {10, 20})}), (std::vector<float>{8, 16, 4, 12}));
+}
+
+TEST(Scale, AgreesWithTheReferenceOnEveryDevice) {
+    Rng rng(11);
+    for (int64_t cols : {1, 31, 5376}) {
+        const HostTensor x = uniform(rng, DType::f32, {7, cols});
+        expect_same_on_every_device(op::Scale{.factor = 0.3F}, {x}, Tolerance::rounding(1));
+        expect_same_on_every_device(op::Scale{.factor = 1e-4F}, {x, uniform(rng, DType::f32, {cols})},
+                                    Tolerance::rounding(2));
+    }
 }
 
 TEST(Softcap, BendsTowardsTheCap) {

@@ -17,7 +17,7 @@ using device::SamplingRow;
 
 // Samples each row of `logits` with its own SamplingRow.
 std::vector<int32_t> sample(device::Backend& backend, const HostTensor& logits, std::vector<SamplingRow> rows,
-                            std::function<void()> find_allowed = {}) {
+                            const device::FindAllowed& find_allowed = {}) {
     graph::Graph g;
     graph::Weights weights;
     weights.add("logits", {logits.dtype, logits.shape, logits.bytes});
@@ -31,11 +31,10 @@ std::vector<int32_t> sample(device::Backend& backend, const HostTensor& logits, 
     }
     const auto count = static_cast<int64_t>(rows.size());
     batch.sampling = std::move(rows);
-    batch.find_allowed = std::move(find_allowed);
     auto executable = backend.compile(std::move(g).finish(), weights, nullptr,
                                       {.limits = {.tokens = count, .outputs = count}, .results = {"next"}});
     EXPECT_TRUE(executable) << executable.error().message;
-    const Status status = device::run(**executable, batch);
+    const Status status = device::run(**executable, batch, find_allowed);
     EXPECT_TRUE(status) << status.error().message;
     const auto ids = device::result_as<int32_t>(**executable, 0);
     return {ids.begin(), ids.end()};

@@ -171,8 +171,7 @@ Result<Trial> row_trial(RowFamily family, const std::vector<int64_t>& shape, con
     int64_t bytes = 0;
     for (const auto& argument : made.design.sequence.arguments) bytes += argument.type.size_bytes();
     if (bytes > kMaxTrialBytes)
-        return fail("{} needs {} bytes of data, more than {}: take a smaller one", made.design.name, bytes,
-                    kMaxTrialBytes);
+        return fail("these rows need more than {} bytes of data: take fewer of them", kMaxTrialBytes);
     const auto problem = std::make_shared<RowProblem>();
     problem->family = family;
     problem->shape = shape;

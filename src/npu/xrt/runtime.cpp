@@ -183,10 +183,10 @@ class XrtRuntime final : public Runtime {
         : options_(std::move(options)),
           device_(std::make_shared<XrtDevice>(XrtDevice{std::move(device), options_.kernel, {}})) {
         const std::optional<NpuDevice> npu = discover(System::here()).device;
-        description_ = {.name = "npu",
+        description_ = {.kind = device::Kind::npu,
+                        .name = "npu",
                         .hardware = npu ? npu->hardware : "no NPU, but another device of XRT",
-                        .details = npu ? fmt::format("{}, {}, XRT", npu->array, npu->node) : "XRT",
-                        .pools = {}};
+                        .details = npu ? fmt::format("{}, {}, XRT", npu->array, npu->node) : "XRT"};
     }
 
     std::string_view name() const override { return "npu"; }

@@ -2,10 +2,13 @@
 
 #include <atomic>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/byte_reader.h"
@@ -13,6 +16,7 @@
 #include "base/file.h"
 #include "base/float16.h"
 #include "base/result.h"
+#include "base/statistics.h"
 #include "base/threads.h"
 
 namespace tandem {
@@ -64,7 +68,7 @@ TEST(Bf16, RoundsToNearestEven) {
 TEST(DType, NamesAndSizesAgree) {
     for (DType dtype : kAllDTypes) EXPECT_EQ(parse_dtype(name(dtype)), dtype);
     EXPECT_EQ(parse_dtype("Q4_K"), DType::q4_k);
-    EXPECT_EQ(parse_dtype("q3_k"), std::nullopt);
+    EXPECT_EQ(parse_dtype("q9_k"), std::nullopt);
     EXPECT_EQ(row_bytes(DType::q6_k, 512), 420U);
     EXPECT_DOUBLE_EQ(info(DType::q4_0).bits_per_element(), 4.5);
 }
@@ -84,11 +88,120 @@ TEST(File, WritesWholeAndReadsBack) {
     ASSERT_TRUE(write_file(path, "two"));
     EXPECT_EQ(read_text_file(path).value(), "two");
     EXPECT_EQ(MappedFile::open(path).value().bytes().size(), 3U);
-    EXPECT_NE(read_text_file(path, 2).error().message.find("3 bytes"), std::string::npos);
+    EXPECT_NE(read_text_file(path, 2).error().message.find("3 B, more than the 2 B"), std::string::npos);
     std::filesystem::remove(path);
     EXPECT_NE(MappedFile::open(path).error().message.find("cannot open"), std::string::npos);
     EXPECT_NE(MappedFile::open("/").error().message.find("directory"), std::string::npos);
     EXPECT_NE(write_file("/nowhere/at/all", "x").error().message.find("/nowhere/at/all"), std::string::npos);
+}
+
+// With and without a temporary name, whichever the file system has.
+TEST(File, IsWrittenWholeOrNotAtAll) {
+    for (const bool unnamed : {true, false}) {
+        const std::filesystem::path directory = std::filesystem::path(::testing::TempDir()) / "tandem_atomic";
+        std::filesystem::remove_all(directory);
+        std::filesystem::create_directory(directory);
+        const auto files = [&] {
+            std::vector<std::string> names;
+            for (const auto& entry : std::filesystem::directory_iterator(directory))
+                names.push_back(entry.path().filename());
+            return names;
+        };
+        const auto begin = [&](std::string_view text) {
+            auto file = AtomicFile::create(directory / "out", unnamed);
+            EXPECT_TRUE(file && file->write(std::as_bytes(std::span(text))));
+            return std::move(*file);
+        };
+        static_cast<void>(begin("given up"));
+        EXPECT_TRUE(files().empty());
+        ASSERT_TRUE(begin("one").commit());
+        static_cast<void>(begin("given up"));
+        EXPECT_EQ(*read_text_file(directory / "out"), "one");
+        ASSERT_TRUE(begin("two").commit());
+        EXPECT_EQ(*read_text_file(directory / "out"), "two");
+        EXPECT_EQ(files(), std::vector<std::string>{"out"});
+        const auto permissions = std::filesystem::status(directory / "out").permissions();
+        EXPECT_EQ(permissions, std::filesystem::perms(0644));
+        std::filesystem::remove_all(directory);
+    }
+}
+
+TEST(File, IsWrittenInAnyOrderIntoRoomThatWasReserved) {
+    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tandem_any_order";
+    const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+    AtomicFile file = AtomicFile::create(path).value();
+    EXPECT_FALSE(file.is_in_order());
+    ASSERT_TRUE(file.reserve(8));
+    ASSERT_TRUE(file.write_at(5, bytes("ef")));
+    ASSERT_TRUE(file.write_at(0, bytes("ab")));
+    ASSERT_TRUE(file.commit());
+    EXPECT_EQ(*read_text_file(path), std::string("ab\0\0\0ef\0", 8));
+    std::filesystem::remove(path);
+}
+
+TEST(File, TellsThatADiskIsTooSmallBeforeAnythingIsWritten) {
+    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tandem_too_large";
+    AtomicFile file = AtomicFile::create(path).value();
+    const uint64_t capacity = std::filesystem::space(path.parent_path()).capacity;
+    const Status reserved = file.reserve(capacity + capacity / 2);
+    ASSERT_FALSE(reserved);
+    EXPECT_NE(reserved.error().message.find("tandem_too_large: needs "), std::string::npos) << reserved.error().message;
+    EXPECT_NE(reserved.error().message.find(" free: make room"), std::string::npos) << reserved.error().message;
+}
+
+TEST(Statistics, SetsAsideWhatWasDisturbed) {
+    std::vector<double> samples;
+    for (int i = 0; i < 13; ++i) samples.push_back(1.15 + 0.001 * (i % 3));
+    for (int i = 0; i < 7; ++i) samples.push_back(5.0 + i);  // more than a quarter, so that no quartile is safe
+    const Summary summary = summarize(samples);
+    EXPECT_NEAR(summary.median, 1.152, 1e-3);
+    EXPECT_EQ(summary.samples, 13);
+    EXPECT_EQ(summary.outliers, 7);
+    EXPECT_NEAR(summary.mean, 1.151, 1e-3);
+    EXPECT_LT(summary.deviation, 2e-3);
+    EXPECT_NEAR(summary.ci95, 1.96 * summary.deviation / std::sqrt(13.0), 1e-12);
+}
+
+TEST(Statistics, KeepsWhatOnlySpreads) {
+    std::vector<double> samples;
+    for (int i = 0; i < 80; ++i) samples.push_back(1.0 + 0.01 * (i % 20));
+    EXPECT_EQ(summarize(samples).outliers, 0);
+    samples.assign(79, 1.0);
+    samples.push_back(1.009);  // others are alike to the last bit
+    EXPECT_EQ(summarize(samples).outliers, 0);
+    EXPECT_EQ(summarize({2.0}).samples, 1);
+    EXPECT_EQ(summarize({2.0}).ci95, 0.0);
+    EXPECT_EQ(summarize({1.0, 3.0}).mean, 2.0);
+}
+
+TEST(File, AMappingWhoseFileGetsShorterCanBeFilled) {
+    struct sigaction handler {};
+    struct sigaction before {};
+    handler.sa_flags = SA_SIGINFO;
+    handler.sa_sigaction = [](int, siginfo_t* info, void*) {
+        if (!fill_lost_mapping(info->si_addr)) std::abort();
+    };
+    ASSERT_EQ(sigaction(SIGBUS, &handler, &before), 0);
+    const auto folder = std::filesystem::path(testing::TempDir());
+    ASSERT_TRUE(write_file(folder / "lost", std::string(100'000, 'x')));
+    ASSERT_TRUE(write_file(folder / "kept", std::string(100'000, 'x')));
+    {
+        const MappedFile lost = MappedFile::open(folder / "lost").value();
+        const MappedFile kept = MappedFile::open(folder / "kept").value();
+        const uint64_t lost_before = lost_mappings();
+        EXPECT_FALSE(is_lost(lost.bytes().subspan(50'000)));
+        std::filesystem::resize_file(folder / "lost", 10);
+        const std::byte read = *static_cast<const volatile std::byte*>(&lost.bytes()[90'000]);
+        EXPECT_EQ(read, std::byte{0});
+        EXPECT_EQ(lost_mappings(), lost_before + 1);
+        EXPECT_TRUE(is_lost(lost.bytes().subspan(50'000)));
+        EXPECT_FALSE(is_lost(kept.bytes()));
+        EXPECT_EQ(kept.bytes()[90'000], std::byte{'x'});
+        EXPECT_FALSE(fill_lost_mapping(&folder)) << "no file";
+    }
+    const MappedFile again = MappedFile::open(folder / "kept").value();
+    EXPECT_FALSE(is_lost(again.bytes())) << "a place that was used before";
+    sigaction(SIGBUS, &before, nullptr);
 }
 
 TEST(ThreadPool, CoversEveryIndexOnce) {

@@ -15,9 +15,9 @@ class FragileDevice final : public device::Backend {
   public:
     bool lost = false;
     int caches = 0;
-    std::function<void(const device::Batch&)> watch;  // each step that is submitted
+    std::function<void(const device::Batch&, const device::FindAllowed&)> watch;  // each step that is submitted
 
-    const device::Description& describe() const override { return cpu_->describe(); }
+    device::Description describe() const override { return cpu_->describe(); }
     bool supports(const graph::Program& program, const graph::Node& node) const override {
         return cpu_->supports(program, node);
     }
@@ -39,10 +39,10 @@ class FragileDevice final : public device::Backend {
         Step(const FragileDevice& device, std::unique_ptr<device::Executable> inner)
             : device_(device), inner_(std::move(inner)) {}
 
-        Status submit(const device::Batch& batch) override {
+        Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override {
             if (device_.lost) return fail("the device is lost");
-            if (device_.watch) device_.watch(batch);
-            return inner_->submit(batch);
+            if (device_.watch) device_.watch(batch, find_allowed);
+            return inner_->submit(batch, find_allowed);
         }
         Status wait() override { return inner_->wait(); }
         std::span<const std::byte> result(size_t index) const override { return inner_->result(index); }

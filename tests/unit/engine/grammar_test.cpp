@@ -89,9 +89,9 @@ TEST_F(Grammars, OneThatCannotBeFollowedEndsItsOwnRequestOnly) {
 TEST_F(Grammars, AreLookedIntoWhenTheDeviceHasItsWork) {
     FragileDevice device;
     int limited = 0;
-    device.watch = [&](const device::Batch& batch) {
+    device.watch = [&](const device::Batch& batch, const device::FindAllowed& find_allowed) {
         if (!batch.limits_draws()) return;
-        EXPECT_TRUE(batch.find_allowed);
+        EXPECT_TRUE(find_allowed);
         for (const device::SamplingRow& row : batch.sampling) {
             const auto is_unknown = [](uint32_t word) { return word == 0; };
             if (limited == 0) {

@@ -78,11 +78,10 @@ class HybridEngine : public EngineTest {
     }
 
     static Request question(const char* text) {
-        text::ChatInput input;
+        text::PromptInput input;
         input.messages.push_back({{"role", "user"}, {"content", text}});
         Request request;
-        request.prompt =
-            bundle().tokenizer.encode(bundle().chat_template->render(input).value(), {.add_special = false});
+        request.prompt = bundle().prompts.chat(input, {.context = 0, .vocab = bundle().model.vocab})->tokens;
         request.max_tokens = 24;
         return request;
     }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -81,8 +83,8 @@ struct Job : Sequence {
 // Requests that come and go at random, on a cache too small for them.
 class Simulation {
   public:
-    explicit Simulation(uint32_t seed, const std::vector<KvBlocks::Group>& groups)
-        : random_(seed), blocks_(kSchedulerBlockTokens, groups), cache_(groups) {}
+    explicit Simulation(uint32_t seed, const std::vector<KvBlocks::Group>& groups, int owners = 1)
+        : random_(seed), owners_(owners), blocks_(kSchedulerBlockTokens, groups), cache_(groups) {}
 
     void run(int steps) {
         for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
@@ -120,6 +122,7 @@ class Simulation {
         for (int i = 1 + pick(12); i > 0; --i) job->tokens.push_back(pick(2));
         job->end = std::min<size_t>(job->tokens.size() + 1 + static_cast<size_t>(pick(30)), 60);
         job->priority = pick(3);
+        job->owner = std::string(1, static_cast<char>('a' + pick(owners_)));
         job->copies = chance(15) ? 1 + pick(3) : 1;
         if (chance(5)) {
             job->outputs = Sequence::Outputs::every_row;
@@ -258,6 +261,7 @@ class Simulation {
     static constexpr SchedulerLimits kLimits{.rows = 24, .outputs = 12, .sequences = 8};
 
     std::mt19937 random_;
+    int owners_;
     KvBlocks blocks_;
     ModelCache cache_;
     Scheduler scheduler_{kLimits, blocks_};
@@ -272,22 +276,24 @@ TEST(Scheduler, NoBlockIsLeakedOrSharedWronglyAndNobodyStarves) {
         {{.window = 7, .blocks = 14}},
         {{.window = 0, .blocks = 200}, {.window = 10, .blocks = 60}},
     };
-    for (size_t i = 0; i < caches.size(); ++i) {
-        Simulation simulation(static_cast<uint32_t>(i + 1), caches[i]);
-        simulation.run(2000);
-        if (testing::Test::HasFailure()) FAIL() << "with cache " << i;
-        EXPECT_GT(simulation.finished, 300);
-        EXPECT_GT(simulation.cached, 700);
-        EXPECT_GT(simulation.forks, 20);
-        EXPECT_LT(simulation.longest_wait, 500);
-        EXPECT_TRUE(i >= 2 || simulation.preemptions > 10) << simulation.preemptions;
+    for (const int owners : {1, 3}) {
+        for (size_t i = 0; i < caches.size(); ++i) {
+            Simulation simulation(static_cast<uint32_t>(i + 1), caches[i], owners);
+            simulation.run(2000);
+            if (testing::Test::HasFailure()) FAIL() << "with cache " << i << " and owners: " << owners;
+            EXPECT_GT(simulation.finished, 300);
+            EXPECT_GT(simulation.cached, 700);
+            EXPECT_GT(simulation.forks, 20);
+            EXPECT_LT(simulation.longest_wait, 500 * owners);  // of the whole, each has at least its part
+            EXPECT_TRUE(i >= 2 || simulation.preemptions > 10) << simulation.preemptions;
+        }
     }
 }
 
 TEST(Scheduler, TheSameRequestsGiveTheSamePlans) {
     const std::vector<KvBlocks::Group> groups = {{.window = 0, .blocks = 24}, {.window = 10, .blocks = 20}};
-    Simulation one(7, groups);
-    Simulation two(7, groups);
+    Simulation one(7, groups, 3);
+    Simulation two(7, groups, 3);
     one.run(500);
     two.run(500);
     EXPECT_EQ(one.log, two.log);
@@ -382,6 +388,145 @@ TEST(Scheduler, TheYoungestLosesItsBlocksAndIsComputedAgain) {
     EXPECT_EQ(younger->state, Sequence::State::running);
     scheduler.remove(*younger);
     EXPECT_EQ(blocks.available(0), 6);
+}
+
+// Owners whose sequences are steps of tokens, and no cache that could be too small.
+class Owners {
+  public:
+    explicit Owners(const SchedulerLimits& limits) : scheduler(limits, blocks_) {}
+    ~Owners() {
+        for (const auto& item : jobs_) scheduler.remove(*item);
+    }
+
+    Job& add(const std::string& owner, int prompt, size_t answer, int copies = 1) {
+        auto made = job(prompt);
+        made->owner = owner;
+        made->salt = std::to_string(jobs_.size());
+        made->reuses_prefix = true;
+        made->copies = copies;
+        made->end = made->tokens.size() + answer;
+        scheduler.add(*made);
+        jobs_.push_back(std::move(made));
+        return *jobs_.back();
+    }
+
+    void step() {
+        const auto planned = scheduler.plan();
+        for (const Share& share : std::vector<Share>(planned.begin(), planned.end())) {
+            Job& served = *static_cast<Job*>(share.sequence);
+            const bool draws = share.draws();
+            rows[served.owner] += share.rows;
+            scheduler.advance(served, share.rows);
+            if (draws) draw(served);
+        }
+        blocks_.copied();
+    }
+
+    int running(const std::string& owner) const {
+        return static_cast<int>(std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& item) {
+            return item->owner == owner && item->state == Sequence::State::running;
+        }));
+    }
+    int preemptions() const {
+        int sum = 0;
+        for (const auto& item : jobs_) sum += item->preemptions;
+        return sum;
+    }
+    static bool ended(const Job& one) { return one.tokens.size() >= one.end; }
+
+    std::map<std::string, int> rows;
+
+  private:
+    void draw(Job& served) {
+        while (served.copies > 1) {
+            auto fork = job(1);
+            fork->tokens = served.tokens;
+            fork->salt = served.salt;
+            fork->end = served.end;
+            scheduler.add_fork(*fork, served);
+            take(*fork, static_cast<TokenId>(jobs_.size()));
+            jobs_.push_back(std::move(fork));
+        }
+        take(served, 1);
+    }
+    void take(Job& served, TokenId token) {
+        served.tokens.push_back(token);
+        if (ended(served)) scheduler.remove(served);
+    }
+
+    KvBlocks blocks_{kSchedulerBlockTokens, {{.window = 0, .blocks = 4096}}};
+    std::vector<std::unique_ptr<Job>> jobs_;
+
+  public:
+    Scheduler scheduler;
+};
+
+TEST(Scheduler, ANewOwnerIsServedAtOnceHoweverManySequencesAnotherHas) {
+    Owners owners({.rows = 64, .outputs = 48, .sequences = 32});
+    for (int i = 0; i < 32; ++i) owners.add("greedy", 8, 500, 16);
+    for (int i = 0; i < 10; ++i) owners.step();
+    EXPECT_EQ(owners.running("greedy"), 32) << "alone, it has everything";
+    EXPECT_EQ(owners.preemptions(), 0);
+
+    const Job& small = owners.add("small", 12, 4);
+    for (int i = 0; i < 4; ++i) owners.step();
+    EXPECT_TRUE(Owners::ended(small)) << "4 tokens in 4 steps, as if nobody else were there";
+    EXPECT_EQ(owners.preemptions(), 1);
+    owners.step();
+    EXPECT_EQ(owners.running("greedy"), 32) << "and what is free again is taken again";
+}
+
+TEST(Scheduler, OwnersThatBothWantAllHaveHalfOfTheSlots) {
+    Owners owners({.rows = 64, .outputs = 48, .sequences = 16});
+    for (int i = 0; i < 64; ++i) owners.add("one", 4, 100);
+    owners.step();
+    EXPECT_EQ(owners.running("one"), 16);
+    for (int i = 0; i < 64; ++i) owners.add("two", 4, 100);
+    for (int i = 0; i < 50; ++i) {
+        owners.step();
+        EXPECT_EQ(owners.running("one"), 8);
+        EXPECT_EQ(owners.running("two"), 8);
+    }
+    EXPECT_EQ(owners.preemptions(), 8) << "nothing goes back and forth";
+}
+
+TEST(Scheduler, RowsOfLongPromptsAreSharedToo) {
+    Owners owners({.rows = 64, .outputs = 16, .sequences = 8});
+    for (int i = 0; i < 4; ++i) owners.add("greedy", 1000, 1);
+    owners.step();
+    const Job& small = owners.add("small", 40, 1);
+    owners.step();
+    EXPECT_TRUE(Owners::ended(small)) << "a prompt that fits into a step waits for no other";
+
+    owners.rows.clear();
+    owners.add("equal", 1000, 1);
+    for (int i = 0; i < 10; ++i) owners.step();
+    EXPECT_LE(std::abs(owners.rows["equal"] - owners.rows["greedy"]), 64) << "a step at most";
+}
+
+TEST(Scheduler, ManyNewcomersDoNotKeepASequenceFromItsEnd) {
+    Owners owners({.rows = 64, .outputs = 16, .sequences = 4});
+    std::vector<const Job*> patient;
+    for (int i = 0; i < 4; ++i) patient.push_back(&owners.add("patient", 4, 60));
+    int newcomers = 0;
+    int steps = 0;
+    for (; !std::all_of(patient.begin(), patient.end(), [](const Job* one) { return Owners::ended(*one); }); ++steps) {
+        ASSERT_LT(steps, 400) << "the four share two slots at the least: 60 steps, twice, and what they do again";
+        owners.add("new " + std::to_string(newcomers++), 4, 1);
+        owners.step();
+    }
+    EXPECT_LE(owners.preemptions(), 4 + 4 * 60 / 16) << "each gives way once, and then once in 16 tokens";
+}
+
+TEST(Scheduler, NobodyGivesWayToOneThatStillDoesNotFit) {
+    Owners owners({.rows = 64, .outputs = 48, .sequences = 16});
+    for (int i = 0; i < 16; ++i) owners.add("one", 4, 20);
+    owners.step();
+    const Job& wide = owners.add("two", 4, 4, 12);  // more than its half
+    owners.step();
+    EXPECT_EQ(owners.preemptions(), 0);
+    for (int i = 0; i < 40; ++i) owners.step();
+    EXPECT_TRUE(Owners::ended(wide)) << "it waits for free slots, and nobody passes it";
 }
 
 TEST(Scheduler, KnowsWhoseDeadlineHasCome) {

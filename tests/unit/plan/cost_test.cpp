@@ -36,7 +36,7 @@ class TimedNpu final : public device::Backend {
     using Model = std::function<device::StepCost(const graph::Program& segment)>;
     explicit TimedNpu(Model model, bool multiplies = false) : model_(std::move(model)), multiplies_(multiplies) {}
 
-    const device::Description& describe() const override { return description_; }
+    device::Description describe() const override { return description_; }
     bool supports(const graph::Program& /*program*/, const graph::Node& node) const override {
         return multiplies_ || node.op.as<op::Linear>() == nullptr;
     }
@@ -73,6 +73,15 @@ TEST(Cost, BothDevicesShareTheMemory) {
     EXPECT_DOUBLE_EQ(shared.memory_bytes, apart.memory_bytes + 4 * 0.5e9);
     EXPECT_DOUBLE_EQ(shared.seconds, shared.memory_bytes / 1e9);
     EXPECT_DOUBLE_EQ(shared.npu_busy_s, apart.npu_busy_s);
+}
+
+TEST(Cost, ADispatchTakesItsTimeHoweverLittleItDoes) {
+    const Machine endless{.main = {.read_bytes_per_s = 1e30, .matrix_flops_per_s = 1e30}};
+    const Placement alone{.policy = Policy::main_only};
+    const ChunkShape chunk{.rows = 64, .micro_rows = 32};
+    // A product and attention for each layer, and the product of the logits.
+    EXPECT_NEAR(predict(layered_program(2), alone, chunk, endless).seconds, 5 * kDispatchSeconds, 1e-12);
+    EXPECT_NEAR(predict(layered_program(9), alone, chunk, endless).seconds, 19 * kDispatchSeconds, 1e-12);
 }
 
 // An NPU that is slow to begin: best are all layers, in one segment, and of those one by one the fewest. Searching by
