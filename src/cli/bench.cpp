@@ -1,27 +1,30 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/bench_report.h"
+#include "cli/bench_subject.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/interrupt.h"
+#include "cli/npu_gain.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
 #include "engine/agreement.h"
 #include "engine/benchmark.h"
-#include "engine/bundle.h"
-#include "models/synthetic.h"
 
 namespace tandem::cli {
 
 namespace {
 
+constexpr int kRepetitions = 80;
+constexpr double kMostSeconds = 20;  // of a measurement
+constexpr int kTuneRepetitions = 20;
+
 struct BenchOptions {
-    std::string model;
+    SubjectChoice subject{.model = "tales", .type = ""};
     std::vector<int> decode = {1, 8, 32};
     std::vector<int> contexts = {512, 4096};
     std::vector<int> prompts = {512, 4096};
-    int repetitions = 20;
+    int repetitions = 0;  // 0: kRepetitions, as far as kMostSeconds go
     int chunk = engine::BenchmarkOptions().chunk;
     bool profile = false;
     bool check = false;
@@ -32,60 +35,26 @@ struct BenchOptions {
     DeviceOptions device;
 };
 
-// A model to measure and what its weights lie in.
-struct Subject {
-    models::MemoryFile random;  // of a shape; empty for a model that exists
-    std::unique_ptr<const format::Checkpoint> checkpoint;
-    models::Model model;
-};
-
-const models::NamedShape* find_shape(const std::string& name) {
-    const std::span<const models::NamedShape> shapes = models::named_shapes();
-    const auto found =
-        std::find_if(shapes.begin(), shapes.end(), [&](const models::NamedShape& shape) { return shape.name == name; });
-    return found == shapes.end() ? nullptr : &*found;
+engine::BenchmarkOptions benchmark_options(const BenchOptions& options) {
+    engine::BenchmarkOptions benchmark;
+    benchmark.repetitions = options.repetitions > 0 ? options.repetitions : kRepetitions;
+    if (options.repetitions == 0) benchmark.most_seconds = kMostSeconds;
+    benchmark.chunk = options.chunk;
+    benchmark.kv_dtype = kv_dtype_of(options.kv);
+    return benchmark;
 }
 
-Result<models::MemoryFile> make_weights(const models::NamedShape& shape, int thread_count) {
-    const uint64_t needed = TRY(models::random_gguf_bytes(shape.spec));
-    const auto cpu = TRY(cpu::make_backend({.threads = thread_count}));
-    const uint64_t available = cpu->describe().pools.at(0).free_bytes;
-    if (available < needed) {
-        return fail("{}: its random weights need {} MiB of memory, {} MiB short of what is free", shape.name,
-                    needed >> 20, (needed - available) >> 20);
-    }
-    note(fmt::format("making {} of random weights", format_bytes(needed)));
-    Progress progress("weights");
-    ThreadPool threads(thread_count);
-    return models::make_random_gguf(shape.spec, threads, [&](uint64_t done, uint64_t total) {
-        progress.show(static_cast<double>(done), static_cast<double>(total));
-    });
-}
-
-Result<Subject> open_subject(const BenchOptions& options) {
-    Subject subject;
-    if (const models::NamedShape* const shape = find_shape(options.model)) {
-        subject.random = TRY(make_weights(*shape, options.device.threads));
-        subject.checkpoint = std::make_unique<format::Checkpoint>(
-            TRY(format::Checkpoint::from_gguf(subject.random.bytes(), std::string(shape->name))));
-    } else {
-        subject.checkpoint = std::make_unique<format::Checkpoint>(TRY(engine::open_checkpoint(options.model)));
-    }
-    subject.model = TRY(models::load(*subject.checkpoint));
-    return subject;
-}
-
-Status measure(const BenchOptions& options, const Subject& subject, device::Backend& backend, BenchReport& report) {
-    report.rates = TRY(measure_rates(options.device));
+Status measure(const BenchOptions& options, const Subject& subject, Devices& devices, device::Backend& backend,
+               BenchReport& report) {
+    report.rates = TRY(devices.measure_rates());
     note(fmt::format("{} ({}) reads {:.1f} GB/s; bringing the weights there", backend.describe().name,
                      backend.describe().hardware, report.rates.read_bytes_per_s / 1e9));
     const Stopwatch upload;
-    const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend,
-                                                       {.repetitions = options.repetitions,
-                                                        .chunk = options.chunk,
-                                                        .kv_dtype = kv_dtype_of(options.kv),
-                                                        .profile = options.profile,
-                                                        .engine = options.engine}));
+    engine::BenchmarkOptions what = benchmark_options(options);
+    what.profile = options.profile;
+    what.engine = options.engine;
+    report.repetitions = what.repetitions;
+    const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend, what));
     report.load_s = upload.seconds();
     note(fmt::format("weights are there after {:.1f} s", report.load_s));
     const auto add = [&](engine::BenchmarkRow row) {
@@ -108,29 +77,57 @@ Status measure(const BenchOptions& options, const Subject& subject, device::Back
     return Ok{};
 }
 
-Status tune_device(const BenchOptions& options, const Subject& subject, device::Backend& backend) {
-    const auto benchmark = TRY(engine::Benchmark::open(
-        subject.model, backend,
-        {.repetitions = options.repetitions, .chunk = options.chunk, .kv_dtype = kv_dtype_of(options.kv)}));
+Status tune_device(const BenchOptions& options, const Subject& subject, Devices& devices, device::Backend& backend) {
+    engine::BenchmarkOptions what = benchmark_options(options);
+    if (options.repetitions == 0) what.repetitions = kTuneRepetitions;
+    const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend, what));
     const auto seconds = [](const Result<engine::BenchmarkRow>& row) -> Result<double> {
         if (!row) return row.error();
         return row->seconds.median;
     };
-    const std::string file = TRY(tune(
-        options.device, backend,
+    const std::string file = TRY(devices.tune(
         {.decode_seconds = [&](int sequences, int context) { return seconds(benchmark->decode(sequences, context)); },
-         .prompt_seconds = [&](int tokens) { return seconds(benchmark->prompt(tokens)); }}));
-    note(fmt::format("kept in {}", file));
+         .prompt_seconds = [&](int tokens) { return seconds(benchmark->prompt(tokens)); },
+         .stopped = interrupted}));
+    note(fmt::format("{}kept in {}", interrupted() ? "interrupted: the best so far is " : "", file));
     return Ok{};
 }
 
+Result<double> prompt_seconds(const BenchOptions& options, const Subject& subject, const std::string& npu) {
+    constexpr int kPrompt = 512;
+    DeviceOptions with = options.device;
+    with.npu.npu = npu;
+    Devices devices(with);
+    const auto backend = TRY(devices.open(subject.model.weights.size_bytes()));
+    const auto benchmark = TRY(engine::Benchmark::open(subject.model, *backend, benchmark_options(options)));
+    const engine::BenchmarkRow row = TRY(benchmark->prompt(kPrompt));
+    return row.seconds.median;
+}
+
+// Whether the machine's NPU, if it has one, is worth its place beside the device: what --npu auto goes by from then on.
+Status tune_npu(const BenchOptions& options, const Subject& subject, const std::string& hardware) {
+    if (options.device.npu.npu != "auto" || !describe_npu().unusable.empty()) return Ok{};
+    const NpuGain gain{.alone_s = TRY(prompt_seconds(options, subject, "off")),
+                       .together_s = TRY(prompt_seconds(options, subject, "on"))};
+    note(fmt::format("a prompt takes {:.1f} ms alone and {:.1f} ms with the NPU, which is {}", gain.alone_s * 1e3,
+                     gain.together_s * 1e3, gain.helps() ? "used from now on" : "not used by itself"));
+    return keep_npu_gain(npu_gain_file(), hardware, gain);
+}
+
 Result<int> bench(const BenchOptions& options) {
-    const auto backend = TRY(open_device(options.device));
-    const Subject subject = TRY(open_subject(options));
-    if (options.tune) TRY(tune_device(options, subject, *backend));
+    Devices devices(options.device);
+    TRY(devices.check());
+    const uint64_t weight_bytes = TRY(subject_bytes(options.subject));
+    const auto backend = TRY(devices.open(weight_bytes));
+    const Subject subject = TRY(open_subject(options.subject, backend->describe(), options.device.threads));
+    if (options.tune) {
+        catch_endings();
+        TRY(tune_device(options, subject, devices, *backend));
+        if (interrupted()) return interrupt_exit_code();
+        TRY(tune_npu(options, subject, backend->describe().hardware));
+    }
     BenchReport report{.model = subject.checkpoint->name(), .device = backend->describe()};
-    report.repetitions = options.repetitions;
-    TRY(measure(options, subject, *backend, report));
+    TRY(measure(options, subject, devices, *backend, report));
     print(options.json ? to_json(report) : to_text(report));
     return agrees(report) ? 0 : kExitFailed;
 }
@@ -139,9 +136,14 @@ constexpr const char* kBenchExamples =
     "MODEL is a model as for `tandem run`, or a shape that is filled with random weights in memory: gemma3-1b,\n"
     "gemma3-4b, gemma3-27b (Q4_0, the embedding Q6_K or Q8_0), gemma3-1b-q8_0.\n"
     "Examples:\n"
-    "  tandem bench --device vulkan --model gemma3-27b --check\n"
+    "  tandem bench gemma3-27b --device vulkan --check\n"
+    "  tandem bench gemma3-4b --type q4_k_m\n"
     "  tandem bench --decode 1 --context 512 --prompt 512     one sequence of the embedded model on the CPU\n"
-    "Figures are medians. Shares are of what the device was measured to do at best in the same run.";
+    "Figures are medians, +- is the 95 % confidence interval of the mean without outliers, which are counted. Shares "
+    "are\n"
+    "of what the device was measured to do at best in the same run; what fits the caches is not limited by reading "
+    "and\n"
+    "has none.";
 
 }  // namespace
 
@@ -150,13 +152,25 @@ Command add_bench(CLI::App& parent) {
     const auto options = std::make_shared<BenchOptions>();
     constexpr int kMost = 1 << 20;
     const auto list = [&](const char* name, std::vector<int>& values, const char* help) {
-        app->add_option(name, values, help)->delimiter(',')->option_text("N,N,...")->check(CLI::Range(0, kMost));
+        // what stands behind a space is the next argument
+        app->add_option(name, values, help)
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->option_text("N,N,...")
+            ->check(CLI::Range(0, kMost));
     };
-    app->add_option("--model", options->model, "Model or shape (the embedded model)")->option_text("MODEL");
+    app->add_option("MODEL,--model", options->subject.model, "Model or shape (tales)")->option_text(" ");
+    std::vector<std::string> types;
+    for (const models::Mix& mix : models::mixes()) types.emplace_back(mix.name);
+    app->add_option("--type", options->subject.type,
+                    "Type of a shape's weights, or a mix as `tandem quantize --type` has them (as below)")
+        ->option_text("TYPE")
+        ->transform(CLI::IsMember(types, CLI::ignore_case));
     list("--decode", options->decode, "Numbers of sequences to decode together; 0: none (1,8,32)");
     list("--context", options->contexts, "Positions they have behind them (512,4096)");
     list("--prompt", options->prompts, "Lengths of prompts; 0: none (512,4096)");
-    app->add_option("--repeat", options->repetitions, "Repetitions of each measurement (20)")
+    app->add_option("--repeat", options->repetitions,
+                    "Repetitions of each measurement (80, or those of 20 s and at least 10)")
         ->option_text("N")
         ->check(CLI::Range(1, kMost));
     app->add_option("--chunk", options->chunk, "Tokens of a prompt to run at once (2048)")
@@ -164,7 +178,8 @@ Command add_bench(CLI::App& parent) {
         ->check(CLI::Range(1, kMost));
     app->add_flag("--check", options->check, "Compare logits with the CPU's, and fail when they differ too much");
     app->add_flag("--tune", options->tune,
-                  "First search what the GPU's kernels run fastest with, and keep it for later runs");
+                  "First search what the GPU's kernels run fastest with, and keep it for later runs; Ctrl-C keeps\n"
+                  "the best so far");
     app->add_flag("--engine", options->engine, "Measure through the engine as it serves requests, not bare steps");
     app->add_flag("--profile", options->profile, "Show where the time of each goes, if the device can tell");
     app->add_flag("--json", options->json, "Print JSON");

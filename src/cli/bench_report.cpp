@@ -24,6 +24,11 @@ double share(double rate, double limit) {
     return limit > 0 ? rate / limit : 0;
 }
 
+// What a step reads is in the caches since the step before: the rate of memory is no limit to it.
+bool is_cached(const BenchReport& report, const BenchmarkRow& row) {
+    return row.pass_bytes <= report.rates.cache_bytes;
+}
+
 double read_share(const BenchReport& report, const BenchmarkRow& row) {
     return share(row.work.bytes / row.seconds.median, report.rates.read_bytes_per_s);
 }
@@ -36,12 +41,29 @@ std::string percent(double share) {
     return share > 0 ? fmt::format("{:.0f} %", 100 * share) : "-";
 }
 
+std::string read_share_text(const BenchReport& report, const BenchmarkRow& row) {
+    return is_cached(report, row) ? "cached" : percent(read_share(report, row));
+}
+
+// What the shares do not say.
+std::string footnotes(const BenchReport& report) {
+    std::string text;
+    const auto any = [&](const auto& holds) { return std::any_of(report.rows.begin(), report.rows.end(), holds); };
+    if (any([&](const BenchmarkRow& row) { return is_cached(report, row); })) {
+        text += fmt::format("cached: fits the caches of {}, so that reading memory is no limit\n",
+                            format_bytes(static_cast<uint64_t>(report.rates.cache_bytes)));
+    }
+    if (any([&](const BenchmarkRow& row) { return !is_cached(report, row) && read_share(report, row) > 1; }))
+        text += "over 100 %: a part of it comes from caches\n";
+    return text;
+}
+
 std::string heading(const BenchReport& report) {
     std::string text = fmt::format("{} on {}: {} ({})\nreads {:.1f} GB/s", report.model, report.device.name,
                                    report.device.hardware, report.device.details, report.rates.read_bytes_per_s / 1e9);
     if (report.rates.matrix_flops_per_s > 0)
         text += fmt::format(", multiplies matrices at {:.1f} TFLOP/s", report.rates.matrix_flops_per_s / 1e12);
-    return text + fmt::format("; medians of {}\n\n", report.repetitions);
+    return text + "\n\n";
 }
 
 std::string agreement_table(const BenchReport& report) {
@@ -71,9 +93,10 @@ std::string profile_table(const BenchReport& report, const BenchmarkRow& row) {
     for (const device::StageTime& stage : stages) {
         const double rate = static_cast<double>(stage.weight_bytes) / stage.seconds;
         const bool weights = stage.weight_bytes > 0;
-        table.add({stage.name, std::to_string(stage.count), fmt::format("{:.2f}", stage.seconds / stage.count * 1e6),
-                   percent(stage.seconds / total), weights ? fmt::format("{:.1f}", rate / 1e9) : "",
-                   weights ? percent(share(rate, report.rates.read_bytes_per_s)) : ""});
+        table.add(
+            {stage.name, std::to_string(stage.count), fmt::format("{:.2f}", stage.seconds / stage.count * 1e6),
+             percent(stage.seconds / total), weights ? fmt::format("{:.1f}", rate / 1e9) : "",
+             weights ? (is_cached(report, row) ? "cached" : percent(share(rate, report.rates.read_bytes_per_s))) : ""});
     }
     return fmt::format("\n{}: {:.3f} ms with a clock read after each part\n", name_of(row), total * 1e3) +
            table.to_string();
@@ -82,25 +105,29 @@ std::string profile_table(const BenchReport& report, const BenchmarkRow& row) {
 }  // namespace
 
 std::string describe(const BenchReport& report, const BenchmarkRow& row) {
-    return fmt::format("{}: {:.1f} tokens/s, {:.3f} ms, {} of the read rate", name_of(row), row.tokens_per_s(),
-                       row.seconds.median * 1e3, percent(read_share(report, row)));
+    return fmt::format(
+        "{}: {:.1f} tokens/s, {:.3f} ms, {}", name_of(row), row.tokens_per_s(), row.seconds.median * 1e3,
+        is_cached(report, row) ? "fits the caches" : percent(read_share(report, row)) + " of the read rate");
 }
 
 std::string to_text(const BenchReport& report) {
-    Table table({"", "TOKENS/S", "MS", "+-", "GB", "GB/S", "OF LIMIT", "TFLOP", "TFLOP/S", "OF LIMIT", "CPU MS/TOKEN"},
-                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+    Table table({"", "TOKENS/S", "MS", "+-", "OUTLIERS", "GB", "GB/S", "OF LIMIT", "TFLOP", "TFLOP/S", "OF LIMIT",
+                 "CPU MS/TOKEN"},
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
     for (const BenchmarkRow& row : report.rows) {
         table.add({name_of(row), fmt::format("{:.1f}", row.tokens_per_s()),
                    fmt::format("{:.3f}", row.seconds.median * 1e3), fmt::format("{:.3f}", row.seconds.ci95 * 1e3),
+                   fmt::format("{} of {}", row.seconds.outliers, row.seconds.outliers + row.seconds.samples),
                    fmt::format("{:.3f}", row.work.bytes / 1e9),
-                   fmt::format("{:.1f}", row.work.bytes / row.seconds.median / 1e9), percent(read_share(report, row)),
+                   fmt::format("{:.1f}", row.work.bytes / row.seconds.median / 1e9), read_share_text(report, row),
                    fmt::format("{:.3f}", row.work.flops / 1e12),
                    fmt::format("{:.2f}", row.work.flops / row.seconds.median / 1e12),
                    percent(matrix_share(report, row)), fmt::format("{:.4f}", row.cpu_s * 1e3)});
     }
     std::string profiles;
     for (const BenchmarkRow& row : report.rows) profiles += profile_table(report, row);
-    return heading(report) + table.to_string() + profiles + (report.agreement.empty() ? "" : agreement_table(report));
+    return heading(report) + table.to_string() + footnotes(report) + profiles +
+           (report.agreement.empty() ? "" : agreement_table(report));
 }
 
 std::string to_json(const BenchReport& report) {
@@ -119,11 +146,15 @@ std::string to_json(const BenchReport& report) {
                         {prompt ? "prompt" : "context", row.context},
                         {"tokens_per_s", row.tokens_per_s()},
                         {"ms", row.seconds.median * 1e3},
+                        {"ms_mean", row.seconds.mean * 1e3},
+                        {"ms_deviation", row.seconds.deviation * 1e3},
                         {"ms_ci95", row.seconds.ci95 * 1e3},
+                        {"samples", row.seconds.samples},
                         {"outliers", row.seconds.outliers},
                         {"bytes", row.work.bytes},
                         {"flops", row.work.flops},
-                        {"read_share", read_share(report, row)},
+                        {"fits_caches", is_cached(report, row)},
+                        {"read_share", is_cached(report, row) ? Json() : Json(read_share(report, row))},
                         {"matrix_share", matrix_share(report, row)},
                         {"cpu_ms_per_token", row.cpu_s * 1e3},
                         {"profile", std::move(profile)}});
@@ -134,6 +165,7 @@ std::string to_json(const BenchReport& report) {
               {"details", report.device.details},
               {"read_bytes_per_s", report.rates.read_bytes_per_s},
               {"matrix_flops_per_s", report.rates.matrix_flops_per_s},
+              {"cache_bytes", report.rates.cache_bytes},
               {"load_s", report.load_s},
               {"repetitions", report.repetitions},
               {"rows", std::move(rows)}};

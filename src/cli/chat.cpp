@@ -10,45 +10,77 @@ namespace tandem::cli {
 
 namespace {
 
-std::string piece_of(const text::Tokenizer& tokenizer, std::optional<text::TokenId> id) {
-    return id ? std::string(tokenizer.piece(*id)) : std::string();
+Result<text::Prompt> result_of(text::Made<text::Prompt> made) {
+    if (!made) return Error{std::move(made).error().message};
+    return std::move(*made);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
-    // The device first: a wrong name should not cost the loading of a model.
-    std::unique_ptr<device::Backend> backend = TRY(open_device(options.engine.device));
+    auto devices = std::make_unique<Devices>(options.engine.device);
+    TRY(devices->check());  // a wrong name should not cost the loading of a model
     engine::Bundle bundle =
         TRY(engine::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
-    std::unique_ptr<Chat> chat(new Chat(std::move(bundle)));
-    chat->backend_ = std::move(backend);
-    engine::EngineOptions engine = engine_options(options.engine);
-    if (!options.engine.draft.empty()) {
-        chat->draft_ = TRY(engine::open_bundle(options.engine.draft));
-        engine.draft_model = &chat->draft_->model;
-    }
-    chat->engine_ = TRY(engine::Engine::open(chat->bundle_.model, chat->bundle_.tokenizer, *chat->backend_, engine));
-    chat->raw_ = options.raw || !chat->bundle_.chat_template;
+    std::unique_ptr<Chat> chat(new Chat(std::move(bundle), options));
+    chat->devices_ = std::move(devices);
+    if (!options.engine.draft.empty()) chat->draft_ = TRY(engine::open_bundle(options.engine.draft));
+    TRY(chat->open_engine());
     return chat;
 }
 
-Result<std::vector<text::TokenId>> Chat::prompt(const Settings& settings, bool add_generation_prompt) const {
-    const text::Tokenizer& tokenizer = bundle_.tokenizer;
-    if (raw_) return tokenizer.encode(messages.empty() ? "" : messages.back().content);
+// For the model in bundle_. The one before must be gone: both together may not fit.
+Status Chat::open_engine() {
+    engine::EngineOptions engine = engine_options(options_.engine);
+    if (draft_) engine.draft_model = &draft_->model;
+    backend_ = TRY(devices_->open(bundle_.model.weights.size_bytes()));
+    engine_ = TRY(engine::Engine::open(bundle_.model, bundle_.tokenizer, *backend_, engine));
+    raw_ = options_.raw || !bundle_.prompts.chat_template();
+    return Ok{};
+}
 
-    text::ChatInput input;
-    input.add_generation_prompt = add_generation_prompt;
-    input.bos_token = piece_of(tokenizer, tokenizer.bos());
-    input.eos_token = piece_of(tokenizer, tokenizer.eos());
+Status Chat::load(const std::string& model) {
+    engine::Bundle other = TRY(engine::open_bundle(model));
+    masks_.reset();
+    grammar_.reset();
+    engine_.reset();
+    std::swap(bundle_, other);
+    const Status opened = open_engine();
+    if (opened) {
+        source_ = model;
+        return Ok{};
+    }
+    std::swap(bundle_, other);
+    if (const Status again = open_engine(); !again) {
+        return fail("{}; and the model from before does not load any more: {}", opened.error().message,
+                    again.error().message);
+    }
+    return opened;
+}
+
+bool Chat::can_switch_thinking() const {
+    if (raw_) return false;
+    const text::FittedTemplate& chat_template = *bundle_.prompts.chat_template();
+    // what templates have come to call it; a block of reasoning can be closed without it
+    return chat_template.answer_format().reasons() ||
+           chat_template.source().find("enable_thinking") != std::string::npos;
+}
+
+text::PromptInput Chat::conversation(const Settings& settings) const {
+    text::PromptInput input;
+    input.constrained = settings.grammar != nullptr;
+    input.thinking = settings.thinking;
     if (!settings.system.empty()) input.messages.push_back({{"role", "system"}, {"content", settings.system}});
     for (const Message& message : messages) {
         input.messages.push_back({{"role", message.role}, {"content", message.content}});
     }
-    const std::string text = TRY(bundle_.chat_template->render(input));
-    // Most templates write the first token themselves.
-    const bool has_bos = !input.bos_token.empty() && text.starts_with(input.bos_token);
-    return tokenizer.encode(text, {.add_special = !has_bos});
+    return input;
+}
+
+text::Made<text::Prompt> Chat::prompt(const Settings& settings) const {
+    const text::PromptLimits limits = {.context = context(), .vocab = model().vocab};
+    if (raw_) return bundle_.prompts.text(messages.empty() ? "" : messages.back().content, limits);
+    return bundle_.prompts.chat(conversation(settings), limits);
 }
 
 // Drops the oldest messages until the prompt leaves room for an answer; returns how many went.
@@ -56,8 +88,11 @@ Result<int> Chat::make_room(const Settings& settings) {
     const int room = std::min(context() / 4, settings.max_tokens > 0 ? settings.max_tokens : 256);
     int forgotten = 0;
     for (;;) {
-        const auto tokens = TRY(prompt(settings, true));
-        if (static_cast<int>(tokens.size()) + room <= context() || messages.size() < 3) return forgotten;
+        text::Made<text::Prompt> made = prompt(settings);
+        const bool too_long = !made && made.error().kind == text::PromptError::Kind::too_long;
+        if (!made && !too_long) return Error{std::move(made).error().message};
+        const bool fits = made && std::ssize(made->tokens) + room <= context();
+        if (fits || messages.size() < 3) return forgotten;
         messages.erase(messages.begin(), messages.begin() + 2);  // a question and its answer
         forgotten += 2;
     }
@@ -79,13 +114,13 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
         Answer answer;
         if (!raw_) answer.forgotten = TRY(make_room(settings));
         engine::Request request;
-        request.prompt = TRY(prompt(settings, true));
+        text::Prompt made = TRY(result_of(prompt(settings)));
+        request.prompt = std::move(made.tokens);
         request.sampling = next_sampling(settings);
         request.max_tokens = settings.max_tokens;
         request.stop = settings.stop;
         if (settings.grammar) request.grammar = TRY(masks_of(settings.grammar));
         request.continues_text = raw_;
-        if (request.prompt.empty()) return fail("the prompt is empty: the model has nothing to go on");
         for (const auto& bias : request.sampling.logit_bias) TRY(check_vocabulary({bias.first}, model().vocab));
         answer.seed = request.sampling.seed;
         answer.generation =
@@ -101,9 +136,28 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
     return answer;
 }
 
+Result<Answer> Chat::retry(const Settings& settings, const std::function<void(std::string_view)>& on_text) {
+    const std::vector<Message> before = messages;
+    if (!messages.empty() && messages.back().role == "assistant") messages.pop_back();
+    if (messages.empty() || messages.back().role != "user") {
+        messages = before;
+        return fail("nothing was asked yet that could be answered again");
+    }
+    const std::string text = messages.back().content;
+    messages.pop_back();
+    Result<Answer> answer = ask(text, settings, on_text);
+    if (!answer) messages = before;
+    return answer;
+}
+
 Result<int> Chat::used_tokens(const Settings& settings) const {
     if (messages.empty()) return 0;
-    return static_cast<int>(TRY(prompt(settings, false)).size());
+    const text::PromptLimits any_length = {.context = 0, .vocab = model().vocab};  // older messages may go next time
+    text::PromptInput input = conversation(settings);
+    input.add_generation_prompt = false;
+    const text::Prompt made = TRY(result_of(raw_ ? bundle_.prompts.text(messages.back().content, any_length)
+                                                 : bundle_.prompts.chat(input, any_length)));
+    return static_cast<int>(made.tokens.size());
 }
 
 }  // namespace tandem::cli

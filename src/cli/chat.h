@@ -38,30 +38,48 @@ class Chat {
     Result<Answer> ask(std::string_view text, const Settings& settings,
                        const std::function<void(std::string_view)>& on_text);
 
+    // Draws the last answer anew. When that fails, or there is none, the conversation is as it was before.
+    Result<Answer> retry(const Settings& settings, const std::function<void(std::string_view)>& on_text);
+
     std::vector<Message> messages;
+
+    // Goes on with another model, as `run` names them, on the same device and with the same messages. When that fails
+    // the model is the one from before; only if that does not load any more either, there is none.
+    Status load(const std::string& model);
+    bool loaded() const { return engine_ != nullptr; }
 
     // Of the context, by the conversation as it stands.
     Result<int> used_tokens(const Settings& settings) const;
 
     // Texts are completed as they are, each by itself: asked for, or because the model has no chat template.
     bool raw() const { return raw_; }
+    // Whether the model's template lets one choose.
+    bool can_switch_thinking() const;
+    const std::string& source() const { return source_; }  // what the model was opened by; empty: the default
     const models::Model& model() const { return bundle_.model; }
-    const device::Description& device() const { return backend_->describe(); }
+    device::Description device() const { return backend_->describe(); }
     int context() const { return engine_->context(); }
 
   private:
-    explicit Chat(engine::Bundle bundle) : bundle_(std::move(bundle)) {}
+    Chat(engine::Bundle bundle, ChatOptions options)
+        : bundle_(std::move(bundle)), source_(options.model), options_(std::move(options)) {}
 
-    Result<std::vector<text::TokenId>> prompt(const Settings& settings, bool add_generation_prompt) const;
+    Status open_engine();
+
+    text::Made<text::Prompt> prompt(const Settings& settings) const;
+    text::PromptInput conversation(const Settings& settings) const;
     Result<int> make_room(const Settings& settings);
     Result<std::shared_ptr<const text::TokenMasks>> masks_of(const text::CompiledGrammarPtr& grammar);
 
     engine::Bundle bundle_;
     std::optional<engine::Bundle> draft_;
+    std::unique_ptr<Devices> devices_;
     std::unique_ptr<device::Backend> backend_;
     std::unique_ptr<engine::Engine> engine_;
     text::CompiledGrammarPtr grammar_;               // of the last answer
     std::shared_ptr<const text::TokenMasks> masks_;  // of it: what was found for one answer serves the next
+    std::string source_;
+    ChatOptions options_;
     bool raw_ = false;
 };
 

@@ -52,7 +52,7 @@ Status save_conversation(const std::string& path, const Conversation& conversati
 
 Result<Conversation> load_conversation(const std::string& path) {
     const std::string text = TRY(read_text_file(path, kMostFileBytes));
-    const Json json = TRY(format::parse_ordered_json(text, path));
+    const Json json = TRY(format::parse_ordered_json(text, path, format::kFileJson));
     Conversation conversation;
     if (json.is_object()) {
         if (const std::string* const system = find_text(json, "system")) conversation.system = *system;

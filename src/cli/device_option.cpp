@@ -1,11 +1,17 @@
 #include "cli/device_option.h"
 
-#include <CLI/CLI.hpp>
+#include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <map>
+#include <mutex>
+
+#include "cli/device_choice.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
 #include "cpu/backend.h"
 #include "cpu/rates.h"
+#include "npu/xrt/discovery.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
 #include "vulkan/rates.h"
@@ -25,38 +31,55 @@ bool is_vulkan(const std::string& device) {
 #ifdef TANDEM_VULKAN
 
 constexpr const char* kDeviceHelp =
-    "Device to run on: cpu, cpu:reference (plain loops), vulkan, or vulkan:N by number or part of a name (cpu)";
+    "auto (a GPU that holds the model, else the CPU), cpu, cpu:reference, vulkan, vulkan:N or :NAME (auto)";
 
 std::filesystem::path tuning_directory() {
     const std::filesystem::path config = config_directory();
     return config.empty() ? config : config / "tuning";
 }
 
-std::string selector_of(const DeviceOptions& options) {
-    return options.device == "vulkan" ? "" : options.device.substr(std::string("vulkan:").size());
+std::string selector_of(const std::string& device) {
+    return device == "vulkan" ? "" : device.substr(std::string("vulkan:").size());
 }
 
-// Under --strict a software device does not count as a GPU.
-Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
-    return vulkan::make_backend({.device = selector_of(options),
-                                 .allow_software = !options.strict,
-                                 .exact = options.exact,
-                                 .pipeline_cache = cache_directory(),
-                                 .tuning = tuning_directory()});
-}
+}  // namespace
 
-Result<std::string> tune_vulkan(device::Backend& backend, const TuneSteps& steps) {
-    if (tuning_directory().empty()) return fail("--tune: there is neither XDG_CONFIG_HOME nor a home to keep it in");
-    const auto file = TRY(vulkan::tune(backend, tuning_directory(),
-                                       {.decode_seconds = steps.decode_seconds,
-                                        .prompt_seconds = steps.prompt_seconds,
-                                        .note = [](std::string_view line) { note(line); }}));
-    return file.string();
-}
+// The GPUs of this process, each opened once: all models on one share it.
+class Devices::Gpu {
+  public:
+    Result<std::unique_ptr<device::Backend>> open(const std::string& device, const DeviceOptions& options) {
+        gpu_ = opened_[device];
+        if (!gpu_) {
+            // Under --strict a software device does not count as a GPU.
+            gpu_ = TRY(vulkan::open_gpu({.device = selector_of(device),
+                                         .allow_software = !options.strict,
+                                         .exact = options.exact,
+                                         .pipeline_cache = cache_directory(),
+                                         .tuning = tuning_directory()}));
+            opened_[device] = gpu_;
+        }
+        return vulkan::make_backend(gpu_);
+    }
 
-Result<device::Rates> measure_vulkan(const DeviceOptions& options) {
-    return vulkan::measure_rates(selector_of(options));
-}
+    Result<device::Rates> measure_rates() { return vulkan::measure_rates(*gpu_); }
+
+    Result<std::string> tune(const TuneSteps& steps) {
+        if (tuning_directory().empty())
+            return fail("--tune: there is neither XDG_CONFIG_HOME nor a home to keep it in");
+        const auto file = TRY(vulkan::tune(*gpu_, tuning_directory(),
+                                           {.decode_seconds = steps.decode_seconds,
+                                            .prompt_seconds = steps.prompt_seconds,
+                                            .note = [](std::string_view line) { note(line); },
+                                            .stopped = steps.stopped}));
+        return file.string();
+    }
+
+  private:
+    std::map<std::string, std::shared_ptr<vulkan::SharedGpu>> opened_;  // by the name they were asked for
+    std::shared_ptr<vulkan::SharedGpu> gpu_;                            // the last
+};
+
+namespace {
 
 std::vector<device::Description> list_gpus() {
     return vulkan::list_devices();
@@ -65,20 +88,22 @@ std::vector<device::Description> list_gpus() {
 #else
 
 constexpr const char* kDeviceHelp =
-    "Device to run on: cpu, or cpu:reference for the plain loops that specify each op (cpu)";
+    "Device to run on: auto or cpu, or cpu:reference for the plain loops that specify each op (auto)";
 
-Result<std::unique_ptr<device::Backend>> open_vulkan(const DeviceOptions& options) {
-    return fail("--device {}: this build has no Vulkan (it was configured without TANDEM_VULKAN); use --device cpu",
-                options.device);
-}
+}  // namespace
 
-Result<device::Rates> measure_vulkan(const DeviceOptions& /*options*/) {
-    return device::Rates{};
-}
+// Stands where there is no Vulkan: it cannot be opened.
+class Devices::Gpu {
+  public:
+    Result<std::unique_ptr<device::Backend>> open(const std::string& device, const DeviceOptions& /*options*/) {
+        return fail("--device {}: this build has no Vulkan (it was configured without TANDEM_VULKAN); use --device cpu",
+                    device);
+    }
+    Result<device::Rates> measure_rates() { return device::Rates{}; }
+    Result<std::string> tune(const TuneSteps& /*steps*/) { return fail("--tune: this build has no Vulkan"); }
+};
 
-Result<std::string> tune_vulkan(device::Backend& /*backend*/, const TuneSteps& /*steps*/) {
-    return fail("--tune: this build has no Vulkan");
-}
+namespace {
 
 std::vector<device::Description> list_gpus() {
     return {};
@@ -86,26 +111,49 @@ std::vector<device::Description> list_gpus() {
 
 #endif
 
-Result<std::unique_ptr<device::Backend>> open_main_device(const DeviceOptions& options) {
-    if (options.device.empty() && options.strict) {
-        return fail("--strict needs --device: without one the CPU runs the model; --device cpu says that it is meant");
-    }
-    if (options.device.empty() || options.device == "cpu") {
-        // multiplies quantised weights with int8 activations
-        if (options.exact) return fail("--exact is for --device vulkan; on the CPU, --device cpu:reference is exact");
-        return cpu::make_backend({.threads = options.threads});
-    }
-    if (options.device == "cpu:reference") {
-        return cpu::make_backend({.threads = options.threads, .reference = true});
-    }
-    if (is_vulkan(options.device)) return open_vulkan(options);
-    if (options.device == "npu") {
-        return fail("--device npu: an NPU works beside a GPU or the CPU: use --device vulkan --placement npu-prefill");
-    }
-    return fail("--device {}: unknown device; `tandem devices` lists what there is", options.device);
+Candidates candidates_here() {
+    return {.gpus = list_gpus(), .cards = find_cards("/", [](const std::filesystem::path& node) {
+                                     return access(node.c_str(), R_OK | W_OK) == 0;
+                                 })};
 }
 
 }  // namespace
+
+// Which of the two it is, and how to ask it. Shared with the backends, whose plans measure it when they need to.
+class Devices::Main {
+  public:
+    explicit Main(const DeviceOptions& options) : options_(options) {}
+
+    Result<std::unique_ptr<device::Backend>> open(const std::string& device) {
+        const std::lock_guard lock(mutex_);
+        on_gpu_ = is_vulkan(device);
+        if (on_gpu_) return gpu_.open(device, options_);
+        const bool reference = device == "cpu:reference";
+        // multiplies quantised weights with int8 activations
+        if (options_.exact && !reference)
+            return fail("--exact is for --device vulkan; on the CPU, --device cpu:reference is exact");
+        return cpu::make_backend({.threads = options_.threads, .reference = reference});
+    }
+
+    Result<device::Rates> measure_rates() {
+        const std::lock_guard lock(mutex_);
+        if (on_gpu_) return gpu_.measure_rates();
+        ThreadPool threads(options_.threads);
+        return cpu::measure_rates(threads);
+    }
+
+    Result<std::string> tune(const TuneSteps& steps) {
+        if (!on_gpu_) return fail("--tune needs a GPU (--device vulkan): other devices have nothing to tune");
+        if (options_.exact) return fail("--tune with --exact: what is tuned are the kernels that --exact does without");
+        return gpu_.tune(steps);
+    }
+
+  private:
+    const DeviceOptions options_;
+    std::mutex mutex_;
+    bool on_gpu_ = false;
+    Gpu gpu_;
+};
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
     app.add_option("--device", options.device, kDeviceHelp)->option_text("DEVICE");
@@ -118,30 +166,64 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
     add_npu_options(app, options.npu);
 }
 
-Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options) {
-    std::unique_ptr<device::Backend> main = TRY(open_main_device(options));
-    return with_npu(std::move(main), {.options = options.npu, .strict = options.strict, .main_rates = [options] {
-                                          return measure_rates(options);
+Devices::Devices(DeviceOptions options) : options_(std::move(options)), main_(std::make_shared<Main>(options_)) {}
+
+Devices::~Devices() = default;
+
+Status Devices::check() {
+    if (options_.device == "auto") return Ok{};
+    TRY(open_named(options_.device));
+    return Ok{};
+}
+
+Result<std::unique_ptr<device::Backend>> Devices::open(uint64_t weight_bytes) {
+    const std::string device = options_.device == "auto" ? TRY(choose(weight_bytes)) : options_.device;
+    return open_named(device);
+}
+
+Result<std::string> Devices::choose(uint64_t weight_bytes) {
+    const Candidates candidates = candidates_here();
+    const DeviceChoice choice = choose_device(candidates, weight_bytes);
+    if (choice.gpu != nullptr) return choice.gpu->name;
+    if (options_.strict) {
+        return fail("--strict: no GPU can run the model{}{}; --device cpu says that the CPU is meant",
+                    choice.why.empty() ? ", this machine has none" : ": ", choice.why);
+    }
+    if (!choice.why.empty()) note(choice.why);
+    return std::string("cpu");
+}
+
+Result<std::unique_ptr<device::Backend>> Devices::open_named(const std::string& device) {
+    if (device == "npu") {
+        return fail("--device npu: an NPU works beside a GPU or the CPU: use --device vulkan --placement npu-prefill");
+    }
+    if (!is_vulkan(device) && device != "cpu" && device != "cpu:reference") {
+        return fail("--device {}: unknown device; `tandem devices` lists what there is", device);
+    }
+    std::unique_ptr<device::Backend> main = TRY(main_->open(device));
+    return with_npu(std::move(main), {.options = options_.npu, .strict = options_.strict, .main_rates = [main = main_] {
+                                          return main->measure_rates();
                                       }});
 }
 
-Result<device::Rates> measure_rates(const DeviceOptions& options) {
-    if (is_vulkan(options.device)) return measure_vulkan(options);
-    ThreadPool threads(options.threads);
-    return cpu::measure_rates(threads);
+Result<device::Rates> Devices::measure_rates() {
+    return main_->measure_rates();
 }
 
-Result<std::string> tune(const DeviceOptions& options, device::Backend& backend, const TuneSteps& steps) {
-    if (!is_vulkan(options.device)) return fail("--tune needs --device vulkan: other devices have nothing to tune");
-    if (options.exact) return fail("--tune with --exact: what is tuned are the kernels that --exact does without");
-    return tune_vulkan(backend, steps);
+Result<std::string> Devices::tune(const TuneSteps& steps) {
+    return main_->tune(steps);
 }
 
-Result<std::vector<device::Description>> list_devices() {
+Result<DeviceList> list_devices() {
+    const Candidates candidates = candidates_here();
+    const DeviceChoice choice = choose_device(candidates, 0);
     const std::unique_ptr<device::Backend> cpu = TRY(cpu::make_backend({}));
-    std::vector<device::Description> devices = list_gpus();
-    devices.insert(devices.begin(), cpu->describe());
-    return devices;
+    DeviceList list{.devices = {{.device = cpu->describe(), .is_default = choice.gpu == nullptr}}, .why = choice.why};
+    for (const device::Description& gpu : candidates.gpus) {
+        list.devices.push_back({.device = gpu, .is_default = choice.gpu == &gpu});
+    }
+    list.devices.push_back({.device = describe_npu(), .is_default = false});
+    return list;
 }
 
 }  // namespace tandem::cli

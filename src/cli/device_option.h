@@ -18,8 +18,8 @@ class App;
 namespace tandem::cli {
 
 struct DeviceOptions {
-    std::string device;  // empty: what suits this machine best
-    int threads = 0;     // of the CPU; 0: one per core
+    std::string device = "auto";  // "auto": the best of this machine that can hold the model
+    int threads = 0;              // of the CPU; 0: one per core
     bool strict = false;
     bool exact = false;  // every op by itself in f32
     NpuChoice npu;
@@ -28,20 +28,53 @@ struct DeviceOptions {
 // Adds --device, --threads, --strict, --exact and the options of the NPU.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
-Result<std::unique_ptr<device::Backend>> open_device(const DeviceOptions& options);
-
-// What the device does at best, measured now; takes up to a few seconds.
-Result<device::Rates> measure_rates(const DeviceOptions& options);
-
-// Searches what the device's kernels run fastest with, and keeps it for all later runs; returns the file it is kept in.
-// The measurements give the seconds of a step on `backend`, one of open_device().
+// Searches what a device's kernels run fastest with. The measurements give the seconds of a step on a backend of the
+// Devices that tune().
 struct TuneSteps {
     std::function<Result<double>(int sequences, int context)> decode_seconds;
     std::function<Result<double>(int tokens)> prompt_seconds;
+    std::function<bool()> stopped;  // whether to be content with what was found so far
 };
-Result<std::string> tune(const DeviceOptions& options, device::Backend& backend, const TuneSteps& steps);
 
-// What this machine has, as `tandem devices` lists it.
-Result<std::vector<device::Description>> list_devices();
+// The devices of this process, by its options: a GPU is opened once, when the first model needs it, and shared by all
+// that do. From any thread.
+class Devices {
+  public:
+    explicit Devices(DeviceOptions options);
+    Devices(const Devices&) = delete;
+    Devices& operator=(const Devices&) = delete;
+    ~Devices();
+
+    // What is wrong with the options, as far as that can be told before there is a model.
+    Status check();
+    // A device for a model with so many bytes of weights. Where that is not the best of the machine, a line on standard
+    // error says why.
+    Result<std::unique_ptr<device::Backend>> open(uint64_t weight_bytes);
+
+    // Of what was opened last, without an NPU: what it does at best, measured now; takes up to a few seconds.
+    Result<device::Rates> measure_rates();
+    // Searches what its kernels run fastest with, and keeps it for all later runs; returns the file it is kept in.
+    Result<std::string> tune(const TuneSteps& steps);
+
+  private:
+    class Gpu;
+    class Main;  // the device beside which an NPU may work
+    Result<std::unique_ptr<device::Backend>> open_named(const std::string& device);
+    Result<std::string> choose(uint64_t weight_bytes);
+
+    DeviceOptions options_;
+    std::shared_ptr<Main> main_;
+};
+
+// A device as `tandem devices` lists it.
+struct ListedDevice {
+    device::Description device;
+    bool is_default = false;  // what --device auto takes for a model that fits
+};
+struct DeviceList {
+    std::vector<ListedDevice> devices;
+    std::string why;  // the default is not better; empty: there is nothing better
+};
+Result<DeviceList> list_devices();
 
 }  // namespace tandem::cli

@@ -11,9 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string to_json(const std::vector<device::Description>& devices) {
+std::string to_json(const DeviceList& devices) {
     Json list = Json::array();
-    for (const device::Description& device : devices) {
+    for (const auto& [device, is_default] : devices.devices) {
         Json pools = Json::array();
         for (const device::MemoryPool& pool : device.pools) {
             pools.push_back({{"name", pool.name}, {"size_bytes", pool.size_bytes}, {"free_bytes", pool.free_bytes}});
@@ -21,22 +21,27 @@ std::string to_json(const std::vector<device::Description>& devices) {
         list.push_back({{"name", device.name},
                         {"hardware", device.hardware},
                         {"details", device.details},
+                        {"usable", device.unusable.empty()},
+                        {"default", is_default},
                         {"pools", std::move(pools)}});
     }
-    return Json{{"devices", std::move(list)}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return Json{{"devices", std::move(list)}, {"why", devices.why}}.dump(2, ' ', false,
+                                                                         Json::error_handler_t::replace) +
+           "\n";
 }
 
-std::string to_table(const std::vector<device::Description>& devices) {
-    Table table({"DEVICE", "HARDWARE", "DETAILS", "MEMORY"});
-    for (const device::Description& device : devices) {
+std::string to_table(const DeviceList& devices) {
+    Table table({"", "DEVICE", "HARDWARE", "DETAILS", "MEMORY"});
+    for (const auto& [device, is_default] : devices.devices) {
         std::string memory;
         for (const device::MemoryPool& pool : device.pools) {
             memory += fmt::format("{}{}: {} ({} free)", memory.empty() ? "" : ", ", pool.name,
                                   format_bytes(pool.size_bytes), format_bytes(pool.free_bytes));
         }
-        table.add({device.name, device.hardware, device.details, memory});
+        table.add({is_default ? "*" : "", device.name, device.hardware, device.details, memory});
     }
-    return table.to_string();
+    return table.to_string() + "\n* what --device auto takes for a model that fits" +
+           (devices.why.empty() ? "" : "; " + devices.why) + "\n";
 }
 
 }  // namespace
@@ -45,9 +50,9 @@ Command add_devices(CLI::App& parent) {
     CLI::App* const app = parent.add_subcommand("devices", "List the devices that models can run on");
     const auto json = std::make_shared<bool>(false);
     app->add_flag("--json", *json, "Print JSON");
-    app->footer("The first column is what --device takes.");
+    app->footer("DEVICE is what --device takes; * marks what it takes by itself.");
     return {app, [json]() -> Result<int> {
-                const std::vector<device::Description> devices = TRY(list_devices());
+                const DeviceList devices = TRY(list_devices());
                 print(*json ? to_json(devices) : to_table(devices));
                 return 0;
             }};

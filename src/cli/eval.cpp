@@ -7,8 +7,10 @@
 #include "cli/engine_options.h"
 #include "cli/parse.h"
 #include "cli/text_output.h"
+#include "cpu/backend.h"
 #include "engine/bundle.h"
 #include "engine/generate.h"
+#include "engine/importance.h"
 #include "engine/perplexity.h"
 
 namespace tandem::cli {
@@ -25,6 +27,7 @@ struct EvalOptions {
     std::string tokens;
     std::string logits_file;
     std::string text_file;
+    std::string imatrix_file;
     int greedy = 0;
     bool json = false;
     EngineChoice engine;
@@ -43,7 +46,8 @@ Result<int> eval_tokens(const EvalOptions& options) {
     const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(options.model));
     const models::Model model = TRY(models::load(checkpoint));
     TRY(check_vocabulary(tokens, model.vocab));
-    const auto backend = TRY(open_device(options.engine.device));
+    Devices devices(options.engine.device);
+    const auto backend = TRY(devices.open(model.weights.size_bytes()));
     if (!options.logits_file.empty()) {
         const auto scorer = TRY(open_scorer(model, *backend, options.engine));
         TRY(write_logits(*scorer, tokens, options.logits_file));
@@ -58,22 +62,50 @@ Result<int> eval_tokens(const EvalOptions& options) {
     return 0;
 }
 
+// Inputs of matrices are seen on the CPU alone.
+Result<std::unique_ptr<device::Backend>> open_observed(const DeviceOptions& options, engine::Importance& importance) {
+    const bool reference = options.device == "cpu:reference";
+    if (options.device != "auto" && options.device != "cpu" && !reference)
+        return fail("--device {}: --imatrix measures on the CPU; leave --device out", options.device);
+    return cpu::make_backend({.threads = options.threads,
+                              .reference = reference,
+                              .observer = [&importance](std::string_view weight, std::span<const float> rows,
+                                                        int64_t cols) { importance.add(weight, rows, cols); }});
+}
+
+Status write_imatrix(const EvalOptions& options, const engine::Importance& importance, int chunks, int context) {
+    format::Imatrix imatrix = importance.imatrix();
+    imatrix.datasets = {std::filesystem::path(options.text_file).filename().string()};
+    imatrix.chunks = static_cast<uint32_t>(chunks);
+    imatrix.chunk_tokens = static_cast<uint32_t>(context);
+    TRY(imatrix.write(options.imatrix_file));
+    note(fmt::format("{}: the inputs of {} matrices", options.imatrix_file, imatrix.entries.size()));
+    return Ok{};
+}
+
 Result<int> eval_text(const EvalOptions& options) {
     const std::string text = TRY(read_text_file(options.text_file));
     const engine::Bundle bundle = TRY(engine::open_bundle(options.model));
-    const auto backend = TRY(open_device(options.engine.device));
+    Devices devices(options.engine.device);
+    engine::Importance importance;
+    const bool observed = !options.imatrix_file.empty();
+    const auto backend = TRY(observed ? open_observed(options.engine.device, importance)
+                                      : devices.open(bundle.model.weights.size_bytes()));
     const auto scorer = TRY(open_scorer(bundle.model, *backend, options.engine));
     const std::vector<TokenId> tokens = bundle.tokenizer.encode(text, {.add_special = false, .parse_special = false});
     TRY(check_vocabulary(tokens, bundle.model.vocab));
 
     engine::Perplexity result;
+    int windows = 0;
     {
         Progress progress("perplexity");
         progress.show(0, 1);
         result = TRY(engine::measure_perplexity(*scorer, tokens, bundle.tokenizer.bos(), [&](int done) {
+            ++windows;
             progress.show(done, static_cast<double>(tokens.size()));
         }));
     }
+    if (observed) TRY(write_imatrix(options, importance, windows, scorer->context()));
     if (options.json) {
         print(Json{{"perplexity", result.perplexity()},
                    {"nll", result.mean()},
@@ -96,12 +128,14 @@ constexpr const char* kEvalExamples =
     "  tandem eval tales --tokens 2,105,77 --logits out.f32   logits after every token, vocabulary x float32 each\n"
     "  tandem eval tales --tokens @ids.txt --greedy 32        the 32 likeliest tokens that follow, one by one\n"
     "  tandem eval tales --text book.txt                      perplexity: lower is better\n"
+    "  tandem eval tales-f16 --text book.txt --imatrix tales.imatrix.gguf   what `tandem quantize --imatrix` reads\n"
     "--greedy does not stop at the end of the sequence.";
 
 }  // namespace
 
 Command add_eval(CLI::App& parent) {
-    CLI::App* const app = parent.add_subcommand("eval", "Measure a model: logits, greedy continuation, perplexity");
+    CLI::App* const app =
+        parent.add_subcommand("eval", "Measure a model: logits, greedy continuation, perplexity, importance");
     const auto options = std::make_shared<EvalOptions>();
     app->add_option("MODEL", options->model, "GGUF file, Hugging Face directory or embedded model")
         ->required()
@@ -121,6 +155,11 @@ Command add_eval(CLI::App& parent) {
     CLI::Option* const text = app->add_option("--text", options->text_file, "Print the perplexity of the text in FILE")
                                   ->option_text("FILE")
                                   ->excludes(tokens);
+    app->add_option("--imatrix", options->imatrix_file,
+                    "Write how large the inputs of every matrix are by column to FILE: an importance matrix, in "
+                    "llama.cpp's format")
+        ->option_text("FILE")
+        ->needs(text);
     app->add_flag("--json", options->json, "Print JSON: {\"ids\": [...]}, or the perplexity and what belongs to it");
     add_engine_options(*app, options->engine);
     app->footer(kEvalExamples);

@@ -1,16 +1,19 @@
 #include "cli/file_fault.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
+#include "base/file.h"
 #include "cli/command.h"
 
 namespace tandem::cli {
@@ -56,28 +59,53 @@ std::string_view mapped_path(uintptr_t address) {
     }
 }
 
-void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
-    static std::atomic_flag reporting;
-    while (reporting.test_and_set()) ::pause();  // another thread is at it, and ends the program
-    const std::string_view path = mapped_path(reinterpret_cast<uintptr_t>(info->si_addr));
-    if (path.empty()) {  // not a file, but a fault of our own: it happens again at once, and ends the program as usual
-        std::signal(SIGBUS, SIG_DFL);
-        return;
-    }
+// Names the file at the address in one line; false: there is none.
+bool report(const siginfo_t& info, std::string_view consequence) {
+    const std::string_view path = mapped_path(reinterpret_cast<uintptr_t>(info.si_addr));
+    if (path.empty()) return false;
     put("tandem: ");
     put(path);
-    put(": the file got shorter or could not be read while it was in use; start again when it is whole\n");
+    put(": the file got shorter or could not be read while it was in use; ");
+    put(consequence);
+    return true;
+}
+
+// A fault of our own, not a file's: it happens again at once, and ends the program as usual.
+void let_it_end() {
+    std::signal(SIGBUS, SIG_DFL);
+}
+
+void end_program(int /*signal*/, siginfo_t* info, void* /*context*/) {
+    static std::atomic_flag reporting;
+    while (reporting.test_and_set()) ::pause();  // another thread is at it, and ends the program
+    if (!report(*info, "start again when it is whole\n")) return let_it_end();
     ::_exit(kExitFailed);
+}
+
+void lose_file(int /*signal*/, siginfo_t* info, void* /*context*/) {
+    static std::atomic_flag reporting;
+    while (reporting.test_and_set()) ::sched_yield();
+    if (!is_lost({static_cast<const std::byte*>(info->si_addr), 1})) report(*info, "its model fails, others go on\n");
+    if (!fill_lost_mapping(info->si_addr)) let_it_end();
+    reporting.clear();
+}
+
+void on_bus_errors(void (*handle)(int, siginfo_t*, void*)) {
+    struct sigaction action {};
+    action.sa_sigaction = handle;
+    action.sa_flags = SA_SIGINFO;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, nullptr);
 }
 
 }  // namespace
 
-void explain_file_faults() {
-    struct sigaction action {};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, nullptr);
+void end_at_file_faults() {
+    on_bus_errors(end_program);
+}
+
+void survive_file_faults() {
+    on_bus_errors(lose_file);
 }
 
 }  // namespace tandem::cli

@@ -1,6 +1,7 @@
 #include "cli/grammar_option.h"
 
 #include "base/file.h"
+#include "cli/user_paths.h"
 #include "text/grammar/limits.h"
 
 namespace tandem::cli {
@@ -17,7 +18,7 @@ bool is_schema(std::string_view text) {
 Result<text::CompiledGrammarPtr> read_grammar(std::string_view value) {
     if (value == "json") return text::compile_json_object();
     if (is_schema(value)) return text::compile_json_schema(value);
-    const std::string source = TRY(read_text_file(value, text::grammar::kMaxSourceBytes));
+    const std::string source = TRY(read_text_file(expand_home(value), text::grammar::kMaxSourceBytes));
     auto grammar = is_schema(source) ? text::compile_json_schema(source) : text::compile_gbnf(source);
     if (!grammar) return fail("{}: {}", value, grammar.error().message);
     return grammar;

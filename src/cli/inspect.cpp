@@ -29,6 +29,7 @@ void print_summary(const ModelSummary& summary) {
     table.add({"parameters", format_count(summary.total.elements)});
     for (const auto& [size_name, size] : summary.sizes) table.add({std::string(size_name), fmt::format("{}", size)});
     table.add({"file size", format_bytes(summary.file_bytes)});
+    if (!summary.quantization.empty()) table.add({"quantization", summary.quantization});
     table.add({"bits per weight", fmt::format("{:.2f}", summary.bits_per_weight())});
     print(table.to_string());
 }
@@ -39,12 +40,19 @@ void print_metadata(const format::Checkpoint& checkpoint) {
     print(table.to_string());
 }
 
+// Calls visit(type, tensor) for those that can be used, and then for the others.
+template <typename Visit>
+void for_each_tensor(const format::Checkpoint& checkpoint, const Visit& visit) {
+    for (const format::TensorRecord& tensor : checkpoint.tensors()) visit(name(tensor.dtype), tensor);
+    for (const format::ForeignTensor& tensor : checkpoint.foreign_tensors()) visit(tensor.type, tensor);
+}
+
 void print_tensors(const format::Checkpoint& checkpoint, const ModelSummary& summary) {
     Table tensors({"TENSOR", "TYPE", "SHAPE", "SIZE"}, {3});
-    for (const format::TensorRecord& tensor : checkpoint.tensors()) {
-        tensors.add({escape_short(tensor.name, 80), std::string(name(tensor.dtype)),
+    for_each_tensor(checkpoint, [&](std::string_view type, const auto& tensor) {
+        tensors.add({escape_short(tensor.name, 80), std::string(type),
                      fmt::format("[{}]", fmt::join(tensor.shape, ", ")), format_bytes(tensor.data.size())});
-    }
+    });
     print(tensors.to_string() + "\n");
 
     Table totals({"TYPE", "TENSORS", "PARAMETERS", "SIZE"}, {1, 2, 3});
@@ -52,7 +60,7 @@ void print_tensors(const format::Checkpoint& checkpoint, const ModelSummary& sum
         totals.add({std::string(label), fmt::format("{}", total.tensors), format_count(total.elements),
                     format_bytes(total.size_bytes)});
     };
-    for (const auto& [dtype, total] : summary.by_type) add(name(dtype), total);
+    for (const auto& [type, total] : summary.by_type) add(type, total);
     add("all", summary.total);
     print(totals.to_string());
 }
@@ -66,26 +74,24 @@ Json summary_json(const ModelSummary& summary) {
         json[key] = size;
     }
     json["file_bytes"] = summary.file_bytes;
+    json["quantization"] = summary.quantization.empty() ? Json() : Json(summary.quantization);
     json["bits_per_weight"] = summary.bits_per_weight();
     return json;
 }
 
 Json tensors_json(const format::Checkpoint& checkpoint) {
     Json list = Json::array();
-    for (const format::TensorRecord& tensor : checkpoint.tensors()) {
-        list.push_back({{"name", tensor.name},
-                        {"type", name(tensor.dtype)},
-                        {"shape", tensor.shape},
-                        {"size_bytes", tensor.data.size()}});
-    }
+    for_each_tensor(checkpoint, [&](std::string_view type, const auto& tensor) {
+        list.push_back(
+            {{"name", tensor.name}, {"type", type}, {"shape", tensor.shape}, {"size_bytes", tensor.data.size()}});
+    });
     return list;
 }
 
 Json totals_json(const ModelSummary& summary) {
     Json json = Json::object();
-    for (const auto& [dtype, total] : summary.by_type) {
-        json[std::string(name(dtype))] = {
-            {"tensors", total.tensors}, {"parameters", total.elements}, {"size_bytes", total.size_bytes}};
+    for (const auto& [type, total] : summary.by_type) {
+        json[type] = {{"tensors", total.tensors}, {"parameters", total.elements}, {"size_bytes", total.size_bytes}};
     }
     return json;
 }
@@ -155,7 +161,9 @@ Command add_inspect(CLI::App& parent) {
         ->needs(render);
     app->footer(kInspectExamples);
     app->final_callback([=] {
-        if (model->count() == 0 && chat_template->count() == 0) throw CLI::ValidationError("MODEL is missing");
+        if (model->count() == 0 && chat_template->count() == 0) {
+            throw CLI::ValidationError("MODEL is missing: " + model->get_description());
+        }
     });
     return {app, [options] { return inspect(*options); }};
 }

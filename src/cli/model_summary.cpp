@@ -3,6 +3,7 @@
 #include <span>
 
 #include "cli/text_output.h"
+#include "models/mix.h"
 
 namespace tandem::cli {
 
@@ -43,6 +44,8 @@ void describe_gguf(ModelSummary& summary, const format::GgufFile& gguf) {
     summary.family = gguf.get_string("general.architecture").value_or("");
     summary.name = gguf.get_string("general.name").value_or(summary.name);
     summary.file_bytes = gguf.file_bytes();
+    if (const auto file_type = gguf.get_int("general.file_type"))
+        summary.quantization = models::file_type_name(*file_type).value_or("");
     for (const SizeKey& key : kSizes) {
         if (const auto size = gguf_size(gguf, summary.family, key)) summary.sizes.emplace_back(key.name, *size);
     }
@@ -117,13 +120,15 @@ ModelSummary summarize(const format::Checkpoint& checkpoint) {
     } else {
         describe_config(summary, *checkpoint.config());
     }
-    for (const format::TensorRecord& tensor : checkpoint.tensors()) {
-        for (TypeTotal* total : {&summary.total, &summary.by_type[tensor.dtype]}) {
+    const auto count = [&](const std::string& type, const auto& tensor) {
+        for (TypeTotal* total : {&summary.total, &summary.by_type[type]}) {
             ++total->tensors;
             total->elements += static_cast<uint64_t>(tensor.elements());
             total->size_bytes += tensor.data.size();
         }
-    }
+    };
+    for (const format::TensorRecord& tensor : checkpoint.tensors()) count(std::string(name(tensor.dtype)), tensor);
+    for (const format::ForeignTensor& tensor : checkpoint.foreign_tensors()) count(tensor.type, tensor);
     return summary;
 }
 

@@ -22,13 +22,14 @@ struct TypeTotal {
 
 struct ModelSummary {
     std::string name;
-    std::string format;  // "GGUF v3", "Hugging Face"
-    std::string family;  // general.architecture or model_type; empty when there is none
+    std::string format;        // "GGUF v3", "Hugging Face"
+    std::string family;        // general.architecture or model_type; empty when there is none
+    std::string quantization;  // the mix that general.file_type names: "q4_k_m"; empty when there is none
     uint64_t file_bytes = 0;
     // The sizes that the headers name, in the order they are shown: ("layers", 62).
     std::vector<std::pair<std::string_view, int64_t>> sizes;
     TypeTotal total;
-    std::map<DType, TypeTotal> by_type;
+    std::map<std::string, TypeTotal> by_type;  // types that Tandem does not read too
 
     double bits_per_weight() const;
 };

@@ -11,11 +11,14 @@ constexpr std::string_view kFence = "\"\"\"";
 bool MultiLine::push(std::string_view line) {
     if (block_) {
         text_ += '\n';
+        block_source_ += '\n';
+        block_source_ += line;
         return push_block(line);
     }
     if (!pending_ && line.starts_with(kFence)) {
         pending_ = true;
         block_ = true;
+        block_source_ = line;
         return push_block(line.substr(kFence.size()));
     }
     const bool goes_on = line.ends_with('\\');
@@ -36,6 +39,7 @@ bool MultiLine::push_block(std::string_view line) {
 
 std::string MultiLine::take() {
     pending_ = block_ = false;
+    block_source_.clear();
     std::string text = std::exchange(text_, {});
     if (text.starts_with('\n')) text.erase(0, 1);  // a block may begin on the line after its """
     if (text.ends_with('\n')) text.pop_back();

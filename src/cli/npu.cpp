@@ -138,10 +138,10 @@ Result<int> check_designs(const NpuOptions& options) {
             add_tile(table, array, entry.first, entry.second);
             tiles.push_back(tile_json(array, entry.first, entry.second));
         }
-        checked.push_back({{"design", design.name}, {"array", options.array}, {"tiles", std::move(tiles)}});
+        checked.push_back({{"design", name}, {"array", options.array}, {"tiles", std::move(tiles)}});
         if (options.json) continue;
         if (!all) print(table.to_string());
-        print(fmt::format("{}: within the limits of {}\n", design.name, options.array));
+        print(fmt::format("{}: within the limits of {}\n", name, options.array));
     }
     if (options.json) print_npu_json({{"checked", std::move(checked)}});
     return 0;
@@ -163,7 +163,7 @@ Result<int> build(const NpuOptions& options) {
     TRY(npu::check(design));
     const npu::BuiltDesign built = TRY(build_npu_design(design));
     if (options.json) {
-        print_npu_json({{"design", design.name},
+        print_npu_json({{"design", options.design},
                         {"xclbin", built.xclbin.string()},
                         {"instructions", built.instructions.string()},
                         {"from_cache", built.from_cache}});
@@ -196,13 +196,13 @@ Result<int> run_on_device(const NpuOptions& options, npu::Trial& trial) {
         std::memcpy(trial.arguments[i].data(), buffers[i]->bytes().data(), trial.arguments[i].size());
     const int64_t compared = TRY(trial.compare(trial.arguments));
     if (options.json) {
-        print_npu_json({{"design", trial.design.name},
+        print_npu_json({{"design", options.design},
                         {"array", options.array},
                         {"ran_on", runtime->name()},
                         {"compared", compared},
                         {"seconds", report.seconds}});
     } else {
-        print(fmt::format("{} on the {}: {} results agree with a plain computation, {:.3f} ms\n", trial.design.name,
+        print(fmt::format("{} on the {}: {} results agree with a plain computation, {:.3f} ms\n", options.design,
                           runtime->name(), compared, report.seconds * 1e3));
     }
     return 0;
@@ -229,7 +229,7 @@ Result<int> run_on_emulator(const NpuOptions& options, npu::Trial& trial) {
     const Traffic traffic = traffic_of(activity);
     const npu::Estimate estimate = npu::estimate(activity, array);
     if (options.json) {
-        print_npu_json({{"design", trial.design.name},
+        print_npu_json({{"design", options.design},
                         {"array", options.array},
                         {"ran_on", "npu emulator"},
                         {"compared", compared},
@@ -241,7 +241,7 @@ Result<int> run_on_emulator(const NpuOptions& options, npu::Trial& trial) {
                         {"bound_by", npu::name(estimate.bound())}});
         return 0;
     }
-    print(fmt::format("{} on the npu emulator ({}): {} results agree with a plain computation\n", trial.design.name,
+    print(fmt::format("{} on the npu emulator ({}): {} results agree with a plain computation\n", options.design,
                       options.array, compared));
     print(fmt::format("{} multiply-adds, {} to the array, {} from it\n", format_count(estimate.macs),
                       format_bytes(traffic.read_bytes), format_bytes(traffic.written_bytes)));

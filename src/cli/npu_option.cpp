@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "cli/npu_gain.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
 #include "npu/backend.h"
@@ -78,9 +79,10 @@ Result<npu::BuiltDesign> built_npu_design(const npu::Design& design) {
 }
 
 void add_npu_options(CLI::App& app, NpuChoice& options) {
-    app.add_option("--npu", options.npu, "NPU beside the device: auto (this machine's), emulator (slow), off (auto)")
+    app.add_option("--npu", options.npu,
+                   "NPU beside the device: auto (if bench --tune found that it helps), on, emulator (slow), off (auto)")
         ->option_text("WHICH")
-        ->check(CLI::IsMember({"auto", "emulator", "off"}));
+        ->check(CLI::IsMember({"auto", "on", "emulator", "off"}));
     app.add_option("--placement", options.placement,
                    "Of prompts: npu-attention, npu-prefill (layers), gpu, or auto: what should be fastest (auto)")
         ->option_text("HOW")
@@ -93,6 +95,22 @@ void add_npu_options(CLI::App& app, NpuChoice& options) {
         ->check(CLI::Range(0, 1024));
     app.add_option("--trace", options.trace, "Write what device and NPU did when, for a trace viewer (Perfetto)")
         ->option_text("FILE");
+}
+
+std::filesystem::path npu_gain_file() {
+    const std::filesystem::path config = config_directory();
+    return config.empty() ? config : config / "npu.json";
+}
+
+device::Description describe_npu() {
+    const npu::Discovery found = npu::discover(npu::System::here());
+    device::Description npu{
+        .kind = device::Kind::npu, .name = "npu", .hardware = found.device ? found.device->hardware : "none"};
+    if (!found.obstacles.empty()) npu.unusable = found.obstacles.front().what;
+    npu.details = npu.unusable.empty()
+                      ? fmt::format("{}, XRT {}: beside a GPU or the CPU (--npu)", found.device->array, found.xrt)
+                      : npu.unusable;
+    return npu;
 }
 
 Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backend> main, const NpuRequest& request) {
@@ -108,6 +126,10 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
         return std::move(main);
     };
     if (options.npu == "off" || policy == plan::Policy::main_only) return alone();
+    if (options.npu == "auto" && !needed) {
+        const std::optional<NpuGain> gain = kept_npu_gain(npu_gain_file(), main->describe().hardware);
+        if (!gain || !gain->helps()) return alone();
+    }
     Result<OpenedNpu> opened = open_npu_of(request);
     if (!opened && (options.npu == "emulator" || (needed && request.strict))) return opened.error();
     if (!opened) {

@@ -1,6 +1,7 @@
 // --npu and --placement: an NPU, or its emulator, beside the device that --device names.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +18,9 @@ class App;
 namespace tandem::cli {
 
 struct NpuChoice {
-    std::string npu = "auto";        // "auto": the machine's, if it has one that can be used; "emulator", "off"
+    // "auto": the machine's, where a placement names it or it was measured to help; "on": the machine's; "emulator",
+    // "off"
+    std::string npu = "auto";
     std::string placement = "auto";  // plan::parse_policy
     int layers = 0;                  // of npu-prefill
     std::string trace;               // file for the spans of both devices
@@ -34,6 +37,12 @@ struct NpuRequest {
 // `main` alone, or together with the NPU. Without one that can be used this is an error if it is strict and the
 // placement needs it, and else a note.
 Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backend> main, const NpuRequest& request);
+
+// The machine's NPU, or why it has none that can be used.
+device::Description describe_npu();
+
+// Where `tandem bench --tune` keeps what the NPU brings (cli/npu_gain.h); empty: there is no such place.
+std::filesystem::path npu_gain_file();
 
 // Builds a design with the vendor's toolchain, unless that very toolchain has built it before.
 Result<npu::BuiltDesign> build_npu_design(const npu::Design& design);

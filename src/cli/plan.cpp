@@ -81,7 +81,7 @@ PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int p
 }
 
 std::string plan_table(const std::vector<PlanRow>& rows) {
-    Table table({"PROMPT", "PLACEMENT", "NPU LAYERS", "SECONDS", "TOKENS/S", "GPU BUSY", "NPU BUSY", "GAIN"},
+    Table table({"PROMPT", "PLACEMENT", "NPU LAYERS", "TIME", "TOKENS/S", "GPU BUSY", "NPU BUSY", "GAIN"},
                 {0, 2, 3, 4, 5, 6, 7});
     double alone = 0;
     for (const PlanRow& row : rows) {
@@ -90,7 +90,7 @@ std::string plan_table(const std::vector<PlanRow>& rows) {
         if (row.policy == plan::Policy::automatic) placement += fmt::format(": {}", plan::name(row.placement.policy));
         table.add({std::to_string(row.prompt), placement,
                    row.placement.policy == plan::Policy::npu_prefill ? std::to_string(row.placement.npu_layers) : "-",
-                   fmt::format("{:.2f}", row.seconds), fmt::format("{:.0f}", row.tokens_per_s()),
+                   format_seconds(row.seconds), format_rate(row.tokens_per_s()),
                    fmt::format("{:.0f} %", 100 * row.main_busy_s / row.seconds),
                    fmt::format("{:.0f} %", 100 * row.npu_busy_s / row.seconds),
                    fmt::format("{:+.0f} %", 100 * (alone / row.seconds - 1))});
@@ -154,6 +154,9 @@ Result<int> plan_prompts(const PlanOptions& options) {
                     options.gpu_tflops, options.gpu_gb_per_s, array->name, array->description);
     std::fputs(head.c_str(), stdout);
     std::fputs(plan_table(rows).c_str(), stdout);
+    std::fputs(
+        "not modelled: matrices too small to fill the GPU, activations in memory, the host between steps, power\n",
+        stdout);
     for (const std::string& line : left) std::fputs(fmt::format("left to the GPU: {}\n", line).c_str(), stdout);
     return 0;
 }
@@ -183,7 +186,10 @@ Command add_plan(CLI::App& parent) {
     app->add_flag("--json", options->json, "Print JSON");
     app->footer(
         "A prediction: nothing runs. The GPU by its rates, the NPU by the cost model of docs/npu.md, both together as\n"
-        "`tandem run` would run them. Both read one memory, at the GPU's rate at most; power is not modelled.");
+        "`tandem run` would run them. Both read one memory, at the GPU's rate at most; a dispatch costs 2 us. Not "
+        "modelled,\n"
+        "so that these are bounds that a small model stays well below: matrices too small to fill the GPU, the way of\n"
+        "activations through memory, the host between steps, power.");
     return {app, [options] { return plan_prompts(*options); }};
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/file_fault.h"
+#include "cli/usage.h"
 
 namespace tandem::cli {
 
@@ -34,21 +35,6 @@ constexpr const char* kExamples =
 
 void print_error(const std::string& message) {
     std::fprintf(stderr, "tandem: %s\n", message.c_str());
-}
-
-// A usage error in one line; help and version are "errors" of the parser that succeed.
-int report_parse_error(const CLI::App& app, const std::vector<Command>& commands, const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    std::string command = "tandem";
-    for (const Command& candidate : commands) {
-        if (candidate.app->parsed()) command += " " + candidate.app->get_name();
-    }
-    std::string message = error.what();
-    for (char& letter : message) {
-        if (letter == '\n') letter = ' ';
-    }
-    print_error(fmt::format("{} (see {} --help)", message, command));
-    return kExitUsage;
 }
 
 int execute(const Command& command) {
@@ -76,7 +62,9 @@ int parse_and_execute(int argc, const char* const* argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return report_parse_error(app, commands, error);
+        if (error.get_exit_code() == 0) return app.exit(error);  // help and version
+        print_error(explain_usage(app, error));
+        return kExitUsage;
     }
     for (const Command& command : commands) {
         if (command.app->parsed()) return execute(command);
@@ -89,7 +77,7 @@ int parse_and_execute(int argc, const char* const* argv) {
 
 int run_program(int argc, const char* const* argv) {
     std::signal(SIGPIPE, SIG_DFL);  // `tandem ... | head` ends quietly, whatever the parent process had set
-    explain_file_faults();
+    end_at_file_faults();
     log::init(spdlog::level::warn);
     try {
         return parse_and_execute(argc, argv);

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "cli/json_input.h"
 #include "engine/bundle.h"
-#include "text/chat_template.h"
+#include "text/fitted_template.h"
 #include "text/jinja/limits.h"
 #include "text/tokenizer.h"
 
@@ -53,8 +53,9 @@ void add_special_tokens(text::ChatInput& input, const text::Tokenizer& tokenizer
     if (input.eos_token.empty() && tokenizer.eos()) input.eos_token = tokenizer.piece(*tokenizer.eos());
 }
 
-Result<text::ChatTemplate> read_template(const std::string& path) {
-    return text::ChatTemplate::parse(TRY(read_text_file(path, text::jinja::kMaxSourceBytes)));
+Result<text::FittedTemplate> read_template(const std::string& path) {
+    std::string source = TRY(read_text_file(path, text::jinja::kMaxSourceBytes));
+    return text::FittedTemplate(TRY(text::ChatTemplate::parse(std::move(source))));
 }
 
 }  // namespace
@@ -69,9 +70,9 @@ Result<std::string> render_messages(const std::string& model, const RenderOption
         add_special_tokens(input, *tokenizer);
     }
     if (!options.template_file.empty()) return TRY(read_template(options.template_file)).render(input);
-    const std::optional<text::ChatTemplate> chat_template = TRY(text::load_chat_template(checkpoint));
+    std::optional<text::ChatTemplate> chat_template = TRY(text::load_chat_template(checkpoint));
     if (!chat_template) return fail("{}: the model has no chat template; give one with --template FILE", model);
-    return chat_template->render(input);
+    return text::FittedTemplate(std::move(*chat_template)).render(std::move(input));
 }
 
 }  // namespace tandem::cli

@@ -7,7 +7,11 @@
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
 #include "cli/multi_line.h"
+#include "cli/nearest.h"
+#include "cli/slash_commands.h"
 #include "cli/text_output.h"
+#include "cli/user_paths.h"
+#include "cli/word_wrap.h"
 
 namespace tandem::cli {
 
@@ -31,45 +35,38 @@ std::pair<std::string_view, std::string_view> split_word(std::string_view text) 
 class Repl {
   public:
     Repl(Chat& chat, Settings settings, const ReplOptions& options)
-        : chat_(chat), settings_(std::move(settings)), options_(options) {}
+        : chat_(chat), settings_(std::move(settings)), options_(options), editor_(complete_slash) {}
 
     int run();
 
   private:
-    void answer(std::string_view text);
+    using OnText = std::function<void(std::string_view)>;
+
+    bool take_input(const LineEditor::Input& input);
+    bool leaves_on_interrupt(const std::string& typed);
+    void show_answer(const std::function<Result<Answer>(const OnText& on_text)>& ask);
     void command(std::string_view line);
+    Status run_command(Slash command, std::string_view argument);
 
-    Status help(std::string_view argument);
+    Status help();
+    Status retry();
+    Status clear();
+    Status system(std::string_view text);
+    Status think(std::string_view value);
     Status set(std::string_view argument);
-    Status clear(std::string_view argument);
-    Status show(std::string_view argument);
-    Status save(std::string_view argument);
-    Status load(std::string_view argument);
-    Status bye(std::string_view argument);
-
-    struct SlashCommand {
-        std::string_view name;
-        std::string_view argument;
-        std::string_view help;
-        Status (Repl::*run)(std::string_view argument);
-    };
-    static const SlashCommand kCommands[];
+    Status model(std::string_view name);
+    Status show();
+    Status save(std::string_view file);
+    Status load(std::string_view file);
 
     Chat& chat_;
     Settings settings_;
     ReplOptions options_;
+    LineEditor editor_;
+    MultiLine lines_;
     bool leaving_ = false;
-    bool save_failed_ = false;
-};
-
-const Repl::SlashCommand Repl::kCommands[] = {
-    {"/help", "", "This list", &Repl::help},
-    {"/set", "[PARAM [VALUE]]", "Change a parameter; alone: list them", &Repl::set},
-    {"/clear", "", "Forget the conversation", &Repl::clear},
-    {"/show", "", "The model, the context in use and the parameters", &Repl::show},
-    {"/save", "FILE", "Write the conversation to FILE as JSON", &Repl::save},
-    {"/load", "FILE", "Go on with the conversation in FILE", &Repl::load},
-    {"/bye", "", "Leave; Ctrl-D does too", &Repl::bye},
+    bool failed_ = false;             // the last /save, or the way back from a /model
+    bool interrupted_empty_ = false;  // Ctrl-C was the last thing, with nothing typed
 };
 
 int Repl::run() {
@@ -78,30 +75,43 @@ int Repl::run() {
         note(
             fmt::format("{} on {}. /help lists the commands, Ctrl-D leaves.", chat_.model().name, chat_.device().name));
     }
-    LineEditor editor;
-    MultiLine input;
-    while (!leaving_) {
-        const LineEditor::Input line = editor.read(input.pending() ? kContinuation : kPrompt);
-        if (line.event == LineEditor::Event::end) break;
-        if (line.event == LineEditor::Event::interrupt) {
-            const bool nothing = line.text.empty() && !input.pending();
-            note(nothing ? "\n(Ctrl-D or /bye leaves)" : "");
-            input.take();
-            continue;
-        }
-        if (!input.pending() && trimmed(line.text).starts_with('/')) {
-            command(trimmed(line.text));
-        } else if (input.push(line.text)) {
-            answer(input.take());
-        }
-    }
+    bool goes_on = true;
+    while (goes_on && !leaving_) goes_on = take_input(editor_.read(lines_.pending() ? kContinuation : kPrompt));
     if (!leaving_) note("");
-    return save_failed_ ? kExitFailed : 0;
+    return failed_ ? kExitFailed : 0;
 }
 
-void Repl::answer(std::string_view text) {
-    if (trimmed(text).empty()) return;
-    const Result<Answer> answer = chat_.ask(text, settings_, [](std::string_view piece) { print(piece); });
+// False: the user left without a word.
+bool Repl::take_input(const LineEditor::Input& input) {
+    if (input.event == LineEditor::Event::end) return false;
+    if (input.event == LineEditor::Event::interrupt) return !leaves_on_interrupt(input.text);
+    interrupted_empty_ = false;
+    if (!lines_.pending() && is_slash_command(trimmed(input.text))) {
+        editor_.remember(input.text);
+        command(trimmed(input.text));
+    } else if (lines_.push(input.text)) {
+        editor_.remember(lines_.source());
+        const std::string text = lines_.take();
+        if (trimmed(text).empty()) return true;
+        show_answer([&](const OnText& on_text) { return chat_.ask(text, settings_, on_text); });
+    }
+    return true;
+}
+
+// Ctrl-C takes back what was typed; where there is nothing, the second in a row leaves.
+bool Repl::leaves_on_interrupt(const std::string& typed) {
+    const bool nothing = typed.empty() && !lines_.pending();
+    lines_.take();
+    if (nothing && interrupted_empty_) return true;
+    interrupted_empty_ = nothing;
+    if (nothing) note("(Ctrl-C once more, Ctrl-D or /bye leaves)");
+    return false;
+}
+
+void Repl::show_answer(const std::function<Result<Answer>(const OnText& on_text)>& ask) {
+    WordWrap wrap(output_columns);
+    const Result<Answer> answer = ask([&](std::string_view piece) { print(wrap.push(piece)); });
+    print(wrap.finish());
     const bool stopped = take_interrupt();
     if (!answer) {
         note(fmt::format("tandem: {}", answer.error().message));
@@ -120,25 +130,84 @@ void Repl::answer(std::string_view text) {
 
 void Repl::command(std::string_view line) {
     const auto [name, argument] = split_word(line);
-    const auto* const found =
-        std::find_if(std::begin(kCommands), std::end(kCommands),
-                     [&, wanted = name](const SlashCommand& known) { return known.name == wanted; });
-    if (found == std::end(kCommands)) {
-        note(fmt::format("tandem: {}: unknown command; /help lists them", escape_short(name, 40)));
+    const SlashCommand* const found = find_slash(name);
+    if (found == nullptr) {
+        const std::string near = suggestion(name, slash_names());
+        note(fmt::format("tandem: {}: unknown command{} There are {}", escape_short(name, 40),
+                         near.empty() ? "." : near, fmt::join(slash_names(), " ")));
         return;
     }
-    const Status status = (this->*found->run)(argument);
+    const Status status = run_command(found->command, argument);
     if (!status) note(fmt::format("tandem: {}", status.error().message));
 }
 
-Status Repl::help(std::string_view /*argument*/) {
+Status Repl::run_command(Slash command, std::string_view argument) {
+    switch (command) {
+        case Slash::help:
+            return help();
+        case Slash::retry:
+            return retry();
+        case Slash::clear:
+            return clear();
+        case Slash::system:
+            return system(argument);
+        case Slash::think:
+            return think(argument);
+        case Slash::set:
+            return set(argument);
+        case Slash::model:
+            return model(argument);
+        case Slash::show:
+            return show();
+        case Slash::save:
+            return save(argument);
+        case Slash::load:
+            return load(argument);
+        case Slash::bye:
+            leaving_ = true;
+    }
+    return Ok{};
+}
+
+Status Repl::help() {
     Table table({"COMMAND", "", ""});
-    for (const SlashCommand& known : kCommands) {
-        table.add({std::string(known.name), std::string(known.argument), std::string(known.help)});
+    for (const SlashCommand& known : slash_commands()) {
+        table.add(
+            {fmt::format("{}", fmt::join(known.names, ", ")), std::string(known.argument), std::string(known.help)});
     }
     note(table.to_string() +
+         "Tab completes commands and the names of files. What is pasted waits for Enter, however many lines it has.\n"
          "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a text of several lines.\n"
          "Ctrl-C stops an answer; what was said until then stays in the conversation.");
+    return Ok{};
+}
+
+Status Repl::retry() {
+    if (settings_.seed) note(fmt::format("[seed is {}: the same question gets the same answer]", *settings_.seed));
+    show_answer([&](const OnText& on_text) { return chat_.retry(settings_, on_text); });
+    return Ok{};
+}
+
+Status Repl::clear() {
+    chat_.messages.clear();
+    note("The conversation is forgotten.");
+    return Ok{};
+}
+
+Status Repl::system(std::string_view text) {
+    if (!text.empty()) settings_.system = text;
+    note(settings_.system.empty() ? "There is no system message; /system TEXT sets it."
+                                  : fmt::format("system is {}\n(/set system removes it)", escape(settings_.system)));
+    return Ok{};
+}
+
+Status Repl::think(std::string_view value) {
+    if (!value.empty()) TRY(find_parameter("think")->set(settings_, value));
+    note(fmt::format("think is {}", find_parameter("think")->show(settings_)));
+    if (settings_.thinking && !chat_.can_switch_thinking()) {
+        note(fmt::format("[the chat template of {} has no switch for it: this changes nothing]",
+                         escape(chat_.model().name)));
+    }
     return Ok{};
 }
 
@@ -154,19 +223,30 @@ Status Repl::set(std::string_view argument) {
         return Ok{};
     }
     const Parameter* const parameter = find_parameter(name);
-    if (parameter == nullptr) return fail("{}: unknown parameter; /set lists them", escape_short(name, 40));
+    if (parameter == nullptr) {
+        std::vector<std::string_view> names;
+        for (const Parameter& known : parameters()) names.push_back(known.name);
+        return fail("{}: unknown parameter{}; /set lists them", escape_short(name, 40), suggestion(name, names));
+    }
     TRY(parameter->set(settings_, value));
     note(fmt::format("{} is {}", parameter->name, escape(parameter->show(settings_))));
     return Ok{};
 }
 
-Status Repl::clear(std::string_view /*argument*/) {
-    chat_.messages.clear();
-    note("The conversation is forgotten.");
+Status Repl::model(std::string_view name) {
+    if (!name.empty()) {
+        const Status loaded = chat_.load(expand_home(name));
+        if (!chat_.loaded()) leaving_ = failed_ = true;
+        TRY(loaded);
+    }
+    const std::string source = chat_.source().empty() ? "" : fmt::format(" ({})", escape(chat_.source()));
+    note(fmt::format("{}{} on {}", escape(chat_.model().name), source, chat_.device().name));
+    if (chat_.raw()) note("[text is completed as it is, without a chat template]");
+    if (name.empty()) note("/model MODEL goes on with a GGUF file, a Hugging Face directory or an embedded model.");
     return Ok{};
 }
 
-Status Repl::show(std::string_view /*argument*/) {
+Status Repl::show() {
     const models::Model& model = chat_.model();
     const device::Description& device = chat_.device();
     Table table({"model", fmt::format("{} ({}, {} parameters)", escape(model.name), model.family,
@@ -185,25 +265,20 @@ Status Repl::show(std::string_view /*argument*/) {
     return Ok{};
 }
 
-Status Repl::save(std::string_view argument) {
-    if (argument.empty()) return fail("/save needs the name of a file");
-    Status saved = save_conversation(std::string(argument), {.system = settings_.system, .messages = chat_.messages});
-    save_failed_ = !saved;
-    if (saved) note(fmt::format("{} messages saved to {}", chat_.messages.size(), argument));
+Status Repl::save(std::string_view file) {
+    if (file.empty()) return fail("/save needs the name of a file");
+    const Status saved = save_conversation(expand_home(file), {.system = settings_.system, .messages = chat_.messages});
+    failed_ = !saved;
+    if (saved) note(fmt::format("{} messages saved to {}", chat_.messages.size(), file));
     return saved;
 }
 
-Status Repl::load(std::string_view argument) {
-    if (argument.empty()) return fail("/load needs the name of a file");
-    Conversation conversation = TRY(load_conversation(std::string(argument)));
+Status Repl::load(std::string_view file) {
+    if (file.empty()) return fail("/load needs the name of a file");
+    Conversation conversation = TRY(load_conversation(expand_home(file)));
     settings_.system = std::move(conversation.system);
     chat_.messages = std::move(conversation.messages);
-    note(fmt::format("{} messages loaded from {}", chat_.messages.size(), argument));
-    return Ok{};
-}
-
-Status Repl::bye(std::string_view /*argument*/) {
-    leaving_ = true;
+    note(fmt::format("{} messages loaded from {}", chat_.messages.size(), file));
     return Ok{};
 }
 

@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "cli/run_arguments.h"
 #include "cli/standard_input.h"
 #include "cli/text_output.h"
+#include "cli/word_wrap.h"
 
 namespace tandem::cli {
 
@@ -31,15 +33,31 @@ struct RunOptions {
     bool verbose = false;
 };
 
-// The prompt that was given, that of standard input, or none: then the user is there to talk to.
+// Somebody may have sent a text along: a file or a pipe, not what a program is started with that has no input.
+bool has_piped_input() {
+    struct stat file {};
+    if (::fstat(STDIN_FILENO, &file) != 0) return false;
+    return S_ISFIFO(file.st_mode) || S_ISREG(file.st_mode);
+}
+
+Result<std::string> read_piped_text() {
+    std::string text = TRY(read_standard_input());
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+    return text;
+}
+
+// The prompt that was given, behind what standard input has to say; or none: then the user is there to talk to.
 Result<std::optional<std::string>> find_prompt(const RunArguments& arguments, bool json) {
-    if (arguments.prompt) return arguments.prompt;
+    if (arguments.prompt) {
+        const std::string text = has_piped_input() ? TRY(read_piped_text()) : std::string();
+        const bool both = !text.empty() && !arguments.prompt->empty();
+        return std::optional(text + (both ? "\n\n" : "") + *arguments.prompt);
+    }
     if (isatty(STDIN_FILENO) == 1) {
         if (json) return fail("--json needs a PROMPT: it prints one answer");
         return std::optional<std::string>();
     }
-    std::string text = TRY(read_standard_input());
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+    const std::string text = TRY(read_piped_text());
     return std::optional(text.empty() ? std::string(kStoryPrompt) : text);
 }
 
@@ -65,10 +83,11 @@ std::string to_json(const Chat& chat, const Answer& answer) {
 
 Result<int> answer_once(Chat& chat, const std::string& prompt, const RunOptions& options) {
     catch_interrupts(SecondInterrupt::ends_program);
-    const auto stream = [](std::string_view piece) { print(piece); };
+    WordWrap wrap(output_columns);
+    const auto stream = [&](std::string_view piece) { print(wrap.push(piece)); };
     const Answer answer =
         TRY(chat.ask(prompt, options.settings, options.json ? std::function<void(std::string_view)>() : stream));
-    print(options.json ? to_json(chat, answer) : "\n");
+    print(options.json ? to_json(chat, answer) : wrap.finish() + "\n");
     if (options.verbose) note(fmt::format("[seed {}]", answer.seed));
     if (!options.quiet) note(closing_line(chat, answer));
     return answer.generation.reason == engine::FinishReason::cancelled ? kExitInterrupted : 0;
@@ -92,9 +111,24 @@ std::string option_name(const Parameter& parameter) {
     return parameter.name == "max_tokens" ? "-n," + name : name;
 }
 
+// --think and --no-think
+void add_switch(CLI::App& app, Settings& settings, const Parameter& parameter) {
+    app.add_flag_function(
+        fmt::format("--{0},!--no-{0}", parameter.name),
+        [&settings, &parameter](int64_t count) {
+            const Status status = parameter.set(settings, count > 0 ? "on" : "off");
+            CHECK(status, "every switch can be on and off");
+        },
+        std::string(parameter.help));
+}
+
 // One option per parameter of the settings.
 void add_setting_options(CLI::App& app, Settings& settings) {
     for (const Parameter& parameter : parameters()) {
+        if (parameter.value.empty()) {
+            add_switch(app, settings, parameter);
+            continue;
+        }
         const auto assign = [&settings, &parameter](const std::vector<std::string>& values) {
             for (const std::string& value : values) {
                 const Status status = parameter.set(settings, value);
@@ -112,8 +146,9 @@ void add_setting_options(CLI::App& app, Settings& settings) {
 constexpr const char* kRunExamples =
     "Without a PROMPT: a conversation when standard input is a terminal (/help lists its commands), else the prompt "
     "is\n"
-    "read from standard input; when that is empty the model tells a story. Without a MODEL: the one inside the "
-    "program.\n"
+    "read from standard input; when that is empty the model tells a story. With a PROMPT, a text that is piped in "
+    "comes\n"
+    "before it. Without a MODEL: the one inside the program.\n"
     "A single argument that is neither a path nor the name of an embedded model but has a space in it is the PROMPT.\n"
     "The answer goes to standard output as it is made; a closing line with the speed goes to standard error.\n"
     "\n"
@@ -123,6 +158,7 @@ constexpr const char* kRunExamples =
     "  tandem run gemma-3-1b.gguf \"Why is the sky blue?\" --temperature 0.3 -n 200\n"
     "  tandem run tales --raw \"Once upon a time\" --seed 7\n"
     "  git log -5 | tandem run model.gguf --system \"Summarize in one sentence\"\n"
+    "  tandem run model.gguf \"Which of these lines is an error?\" < build.log\n"
     "  tandem run tales \"What is 7 plus 5?\" --greedy --json\n"
     "  tandem run model.gguf \"Berlin in numbers\" --grammar '{\"properties\": {\"area_km2\": {\"type\": "
     "\"number\"}}}'\n";

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/file_fault.h"
 #include "server/app.h"
 #include "server/http_server.h"
 #include "server/model_pool.h"
@@ -26,7 +27,7 @@ struct ServeOptions {
     int queue = 4096;
     std::string keys;
     std::string log;
-    uint64_t max_body_mib = 32;
+    uint64_t max_body_mib = 4;
     int drain_s = 30;
 };
 
@@ -48,9 +49,12 @@ Status check(const ServeOptions& options) {
 Result<int> serve(ServeOptions& options) {
     TRY(check(options));
     spdlog::set_level(spdlog::level::info);
+    survive_file_faults();  // one model may fail, not all
     if (!options.keys.empty()) options.app.keys = TRY(server::Keys::load(options.keys));
     if (!options.log.empty()) options.app.log = TRY(server::AccessLog::open(options.log));
-    options.pool.open_device = [device = options.engine.device] { return open_device(device); };
+    Devices devices(options.engine.device);
+    TRY(devices.check());  // a wrong --device is told at once
+    options.pool.open_device = [&devices](uint64_t weight_bytes) { return devices.open(weight_bytes); };
     options.pool.engine = {.context = options.engine.context,
                            .sequences = options.parallel,
                            .queue = options.queue,
@@ -59,7 +63,6 @@ Result<int> serve(ServeOptions& options) {
     options.http.body_bytes = options.max_body_mib * kMegabyte;
     options.http.drain_time = std::chrono::seconds(options.drain_s);
 
-    TRY(open_device(options.engine.device));  // a wrong --device is told at once
     const std::unique_ptr<server::ModelPool> pool = TRY(server::ModelPool::open(std::move(options.pool)));
     const bool has_tls = !options.http.certificate.empty();
     const std::string host = options.http.host;
@@ -137,7 +140,7 @@ void add_limit_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--max-n", options.app.service.limits.n, "Answers that one request may ask for (16)")
         ->option_text("N")
         ->check(CLI::PositiveNumber);
-    app.add_option("--max-body", options.max_body_mib, "Size of a request in MiB (32)")
+    app.add_option("--max-body", options.max_body_mib, "Size of a request in MiB (4)")
         ->option_text("MIB")
         ->check(CLI::Range(1, 1024));
     app.add_option("--log", options.log, "Append a line of JSON for each request to this file; - is standard error")

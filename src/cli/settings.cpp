@@ -92,6 +92,22 @@ Status set_grammar(Settings& settings, std::string_view value) {
     return Ok{};
 }
 
+Status set_thinking(Settings& settings, std::string_view value) {
+    if (value == "on" || value == "off") {
+        settings.thinking = value == "on";
+    } else if (value.empty() || value == "default") {
+        settings.thinking.reset();
+    } else {
+        return fail("think '{}': it is on, off or default", value.substr(0, 40));
+    }
+    return Ok{};
+}
+
+std::string show_thinking(const Settings& settings) {
+    if (!settings.thinking) return "default";
+    return *settings.thinking ? "on" : "off";
+}
+
 using device::SamplingParams;
 
 const Parameter kParameters[] = {
@@ -101,6 +117,8 @@ const Parameter kParameters[] = {
          return Ok{};
      },
      [](const Settings& settings) { return settings.system.empty() ? "none" : settings.system; }},
+    {"think", "", "Whether the model thinks before it answers, where its template lets one choose", false, set_thinking,
+     show_thinking},
     {"temperature", "T", "How freely tokens are drawn: 0 always takes the likeliest (0.8)", false,
      [](Settings& settings, std::string_view value) {
          return set_float<&SamplingParams::temperature>(settings, value, "temperature", {.least = 0, .most = kEndless});

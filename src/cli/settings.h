@@ -19,14 +19,15 @@ struct Settings {
     std::optional<uint64_t> seed;  // none: another one for every answer
     int max_tokens = 0;            // 0: until the context is full
     std::string system;
+    std::optional<bool> thinking;  // before the answer; none: what the model's template does
     std::vector<std::string> stop;
     text::CompiledGrammarPtr grammar;  // that answers are held to; null: none
     std::string grammar_source;        // what the user called it
 };
 
 struct Parameter {
-    std::string_view name;  // "top_k"; the option is --top-k
-    std::string_view value;
+    std::string_view name;   // "top_k"; the option is --top-k
+    std::string_view value;  // empty: a switch, "on" or "off", with the options --name and --no-name
     std::string_view help;
     bool repeatable;  // every value adds to those before; an empty one forgets them
     Status (*set)(Settings& settings, std::string_view value);

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/units.h"
+
 namespace tandem::cli {
 
 Result<std::string> read_standard_input() {
@@ -19,7 +21,8 @@ Result<std::string> read_standard_input() {
         if (count < 0) return fail("cannot read standard input: {}", std::strerror(errno));
         if (count == 0) return text;
         text.append(buffer.data(), static_cast<size_t>(count));
-        if (text.size() > kMostBytes) return fail("standard input has more than the {} bytes allowed", kMostBytes);
+        if (text.size() > kMostBytes)
+            return fail("standard input has more than the {} allowed", format_bytes(kMostBytes));
     }
 }
 

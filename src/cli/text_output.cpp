@@ -2,28 +2,20 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstdio>
-#include <span>
+#include <cstdlib>
 #include <utility>
 
+#include "cli/word_wrap.h"
 #include "text/utf8.h"
 
 namespace tandem::cli {
 
 namespace {
-
-std::string with_unit(double value, double step, std::span<const std::string_view> units, std::string_view suffix) {
-    size_t unit = 0;
-    while (value >= step && unit + 1 < units.size()) {
-        value /= step;
-        ++unit;
-    }
-    if (unit == 0) return fmt::format("{:.0f}{}{}", value, suffix.empty() ? "" : " ", suffix);
-    return fmt::format("{:.{}f} {}{}", value, value < 10 ? 2 : 1, units[unit], suffix);
-}
 
 void append_escaped(std::string& out, std::string_view bytes, uint32_t code, bool valid) {
     if (code == '\n') {
@@ -41,23 +33,7 @@ void append_escaped(std::string& out, std::string_view bytes, uint32_t code, boo
     }
 }
 
-// Characters, which is what a terminal counts but for wide and combining ones.
-size_t width(std::string_view text) {
-    return static_cast<size_t>(std::count_if(
-        text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
-}
-
 }  // namespace
-
-std::string format_bytes(uint64_t bytes) {
-    static constexpr std::array<std::string_view, 5> kUnits = {"", "Ki", "Mi", "Gi", "Ti"};
-    return with_unit(static_cast<double>(bytes), 1024, kUnits, "B");
-}
-
-std::string format_count(uint64_t count) {
-    static constexpr std::array<std::string_view, 5> kUnits = {"", "K", "M", "G", "T"};
-    return with_unit(static_cast<double>(count), 1000, kUnits, "");
-}
 
 std::string escape(std::string_view text) {
     return escape_short(text, std::string_view::npos);
@@ -74,6 +50,20 @@ std::string escape_short(std::string_view text, size_t limit) {
     return out;
 }
 
+size_t terminal_width(uint32_t code) {
+    return static_cast<size_t>(std::max(0, utf8proc_charwidth(static_cast<utf8proc_int32_t>(code))));
+}
+
+size_t terminal_width(std::string_view text) {
+    size_t width = 0;
+    while (!text.empty()) {
+        const text::Utf8Char character = text::decode_utf8(text);
+        width += terminal_width(character.code);
+        text.remove_prefix(character.length);
+    }
+    return width;
+}
+
 Table::Table(std::vector<std::string> header, std::vector<size_t> right) : right_(std::move(right)) {
     add(std::move(header));
 }
@@ -87,14 +77,14 @@ std::string Table::to_string() const {
     for (const auto& row : rows_) {
         widths.resize(std::max(widths.size(), row.size()));
         for (size_t column = 0; column < row.size(); ++column) {
-            widths[column] = std::max(widths[column], width(row[column]));
+            widths[column] = std::max(widths[column], terminal_width(row[column]));
         }
     }
     std::string out;
     for (const auto& row : rows_) {
         std::string line;
         for (size_t column = 0; column < row.size(); ++column) {
-            const std::string padding(widths[column] - width(row[column]), ' ');
+            const std::string padding(widths[column] - terminal_width(row[column]), ' ');
             const bool right = std::find(right_.begin(), right_.end(), column) != right_.end();
             line += fmt::format("{}{}{}{}", column > 0 ? "  " : "", right ? padding : "", row[column],
                                 right || column + 1 == row.size() ? "" : padding);
@@ -104,7 +94,7 @@ std::string Table::to_string() const {
     return out;
 }
 
-Progress::Progress(std::string what) : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string what) : what_(std::move(what)), terminal_(has_control_sequences(STDERR_FILENO)) {}
 
 Progress::~Progress() {
     if (shown_percent_ >= 0) std::fputs("\r\x1b[K", stderr);
@@ -116,8 +106,24 @@ void Progress::show(double done, double total) {
     shown_percent_ = percent;
     constexpr int kBar = 30;
     const int filled = kBar * percent / 100;
-    fmt::print(stderr, "\r{} [{}{}] {:3}%", what_, std::string(static_cast<size_t>(filled), '#'),
-               std::string(static_cast<size_t>(kBar - filled), '.'), percent);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+    const std::string left = time_left(elapsed.count(), total > 0 ? done / total : 0);
+    fmt::print(stderr, "\r{} [{}{}] {:3}%{}\x1b[K", what_, std::string(static_cast<size_t>(filled), '#'),
+               std::string(static_cast<size_t>(kBar - filled), '.'), percent,
+               left.empty() ? "" : fmt::format(", {} left", left));
+}
+
+std::string time_left(double elapsed_s, double share) {
+    if (elapsed_s < 1 || share <= 0) return {};
+    const auto seconds = static_cast<int64_t>(std::ceil(elapsed_s * (1 - std::min(share, 1.0)) / share));
+    if (seconds < 60) return fmt::format("{} s", seconds);
+    if (seconds < 3600) return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+    return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+bool has_control_sequences(int file) {
+    const char* const kind = std::getenv("TERM");
+    return isatty(file) == 1 && kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
 }
 
 void print(std::string_view text) {
@@ -126,7 +132,10 @@ void print(std::string_view text) {
 }
 
 void note(std::string_view line) {
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+    WordWrap wrap([] { return terminal_columns(STDERR_FILENO); });
+    std::string text = wrap.push(line);
+    text += wrap.finish();
+    std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 }  // namespace tandem::cli

@@ -1,20 +1,24 @@
-// Text for terminals: sizes for people, aligned tables, escaped strings, a progress line.
+// Text for terminals: aligned tables, escaped strings, a progress line.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace tandem::cli {
+#include "base/units.h"
 
-std::string format_bytes(uint64_t bytes);  // "26.4 MiB"
-std::string format_count(uint64_t count);  // "27.01 G"
+namespace tandem::cli {
 
 // Control characters, backslashes and what is not UTF-8 as \n, \\, \x1b: one line, safe on a terminal.
 std::string escape(std::string_view text);
 // The same, cut to about `limit` characters.
 std::string escape_short(std::string_view text, size_t limit);
+
+// Columns that a terminal takes for it: 2 for a wide character, 0 for one that combines with another.
+size_t terminal_width(uint32_t code);
+size_t terminal_width(std::string_view text);
 
 // Columns as wide as their longest cell; `right` lists the columns that hold numbers.
 class Table {
@@ -28,7 +32,8 @@ class Table {
     std::vector<size_t> right_;
 };
 
-// A line on standard error that is drawn again as work proceeds; silent unless that is a terminal.
+// A line on standard error that is drawn again as work proceeds, with the time it will take from there; silent unless
+// that is a terminal.
 class Progress {
   public:
     explicit Progress(std::string what);
@@ -40,13 +45,21 @@ class Progress {
 
   private:
     std::string what_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     int shown_percent_ = -1;
     bool terminal_;
 };
 
+// "1:05:09", "2:05", "8 s": what is left of something that has taken so long for `share` of it; empty in the first
+// second.
+std::string time_left(double elapsed_s, double share);
+
+// Whether the file is a terminal that moves its cursor when told to (not that of TERM=dumb).
+bool has_control_sequences(int file);
+
 // To standard output, at once.
 void print(std::string_view text);
-// A line to standard error.
+// A line to standard error, broken between words where that is a terminal.
 void note(std::string_view line);
 
 }  // namespace tandem::cli

@@ -187,7 +187,7 @@ bool adds_space_prefix(const json& tokenizer) {
 Status write_json_tokenizer(GgufWriter& writer, const fs::path& path, const text::Tokenizer& tokenizer, int vocab) {
     const std::string source = TRY(read_text_file(path));
     const std::string name = path.string();
-    const json parsed = TRY(format::parse_json(source, name));
+    const json parsed = TRY(format::parse_json(source, name, format::kFileJson));
     const json& model = field(parsed, "model");
     if (!field(model, "merges").is_array()) {
         return fail("{}: only BPE can be written to GGUF; put the tokenizer.model beside it", name);

@@ -28,4 +28,11 @@ std::filesystem::path config_directory() {
     return user_directory("XDG_CONFIG_HOME", ".config");
 }
 
+std::string expand_home(std::string_view path) {
+    const char* const home = std::getenv("HOME");
+    const bool in_home = path == "~" || path.starts_with("~/");
+    if (!in_home || home == nullptr || *home != '/') return std::string(path);
+    return home + std::string(path.substr(1));
+}
+
 }  // namespace tandem::cli

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 namespace tandem::cli {
 
@@ -9,5 +11,8 @@ namespace tandem::cli {
 std::filesystem::path state_directory();   // $XDG_STATE_HOME/tandem or ~/.local/state/tandem
 std::filesystem::path cache_directory();   // $XDG_CACHE_HOME/tandem or ~/.cache/tandem
 std::filesystem::path config_directory();  // $XDG_CONFIG_HOME/tandem or ~/.config/tandem
+
+// "~/x" as the path in the user's home, as a shell would; every other path as it is.
+std::string expand_home(std::string_view path);
 
 }  // namespace tandem::cli

@@ -32,12 +32,27 @@ class BadModels(harness.Case):
         self.assertIn("tales", line)
 
     def test_files_that_are_no_models(self):
-        self.everywhere(self.write("empty.gguf", b""))
-        self.everywhere(self.write("text.gguf", "Dear reader,\nthis is no model.\n" * 10))
-        self.everywhere(self.write("noise.bin", bytes(range(256)) * 16))
-        self.everywhere(self.write("page.gguf", "<!DOCTYPE html><html>Not found</html>"))
-        self.everywhere(self.write("cut.gguf", b"GGUF" + struct.pack("<IQQ", 3, 5, 5)))
-        self.everywhere(self.write("huge.gguf", b"GGUF" + struct.pack("<IQQ", 3, 2**62, 2**62) + bytes(64)))
+        for name, content, said in (
+                ("empty.gguf", b"", "it is empty"),
+                ("text.gguf", b"Dear reader,\nthis is no model.\n" * 10, "it is a text"),
+                ("noise.bin", bytes(range(256)) * 16, "not a GGUF file"),
+                ("page.gguf", b"<!DOCTYPE html><html>Not found</html>", "it is a web page"),
+                ("error.gguf", b'{"error": "Repository not found"}', "an error message in place of the file"),
+                ("pointer.gguf", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n", "git lfs pull"),
+                ("zeros.gguf", bytes(4096), "the download is incomplete"),
+                ("cut.gguf", b"GGUF" + struct.pack("<IQQ", 3, 5, 5), "the download is incomplete"),
+                ("huge.gguf", b"GGUF" + struct.pack("<IQQ", 3, 2**62, 2**62) + bytes(64), "the file is damaged")):
+            with self.subTest(name=name):
+                self.assertIn(said, self.everywhere(self.write(name, content)))
+
+    def test_a_download_that_stopped(self):
+        self.ok("quantize", "tales", self.path("whole.gguf"), "--type", "q4_0")
+        with open(self.path("whole.gguf"), "rb") as file:
+            whole = file.read()
+        for size in (3, 10, 100, 100_000, len(whole) - 1):
+            with self.subTest(size=size):
+                part = self.write("part.gguf", whole[:size])
+                self.assertIn("the download is incomplete", self.fails("run", part, "hello"))
 
     def test_directories_that_are_no_models(self):
         self.everywhere(self.directory)

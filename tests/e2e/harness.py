@@ -1,6 +1,7 @@
 """Runs the tandem program as a user would: with arguments and pipes, or at a terminal."""
 
 import errno
+import fcntl
 import json
 import os
 import pty
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -79,9 +81,12 @@ class Terminal:
     def __init__(self, args, environment, cwd=None):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            # libedit keeps the names of functions that are bound to keys when it is ended: wcsdup() in el_wset()
+            environment = {**environment, "LSAN_OPTIONS": "suppressions=" + data("lsan.supp")}
             if cwd:
                 os.chdir(cwd)
             os.execve(BINARY, [BINARY, *args], environment)
+        self.raw = b""  # with the movements and colours of the line editor
         self.shown = ""
         self.mark = 0
 
@@ -95,7 +100,7 @@ class Terminal:
             if error.errno != errno.EIO:
                 raise
             piece = b""
-        # Without the movements and colours of the line editor.
+        self.raw += piece
         self.shown += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r", "", piece.decode(errors="replace"))
         return piece != b""
 
@@ -116,14 +121,32 @@ class Terminal:
     def line(self, text):
         self.type(text + "\r")
 
+    def paste(self, text):
+        """As a terminal sends what is pasted when it was asked to mark it."""
+        self.type("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
+
     def interrupt(self):
         self.type("\x03")
 
-    def end(self):
-        """The exit code of a program that is about to end."""
+    def resize(self, columns, rows=24):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def is_cooked(self):
+        """Whether the terminal echoes what is typed and gives it to programs line by line."""
+        modes = termios.tcgetattr(self.fd)[3]
+        return bool(modes & termios.ICANON) and bool(modes & termios.ECHO)
+
+    def marks_pastes(self):
+        """Whether the last thing the terminal was told about pasted text is to mark it."""
+        return self.raw.rfind(b"\x1b[?2004h") > self.raw.rfind(b"\x1b[?2004l")
+
+    def end(self, look=None):
+        """The exit code of a program that is about to end; `look` is called while the terminal is still there."""
         deadline = time.monotonic() + TIMEOUT_S
         while self._read(deadline):
             pass
+        if look:
+            look()
         _, status = os.waitpid(self.pid, 0)
         os.close(self.fd)
         self.pid = 0

@@ -68,6 +68,28 @@ class Inspect(harness.Case):
         self.assertIn("mamba9000", self.fails("run", model, "hello"))
         self.assertIn("mamba9000", self.fails("eval", model, "--tokens", "1", "--greedy", "1"))
 
+    def test_foreign_tensor_types_are_shown_but_not_run(self):
+        with open(os.path.join(data(), "..", "..", "assets", "tales-q8_0.gguf"), "rb") as file:
+            content = bytearray(file.read())
+        name = b"blk.0.attn_q.weight"
+        at = content.index(name) + len(name) + 4 + 2 * 8  # behind the dimensions
+        self.assertEqual(struct.unpack_from("<I", content, at), (8,))
+        for number, shown in ((41, "q1_0"), (77, "type 77")):
+            with self.subTest(type=shown):
+                struct.pack_into("<I", content, at, number)
+                model = self.write("odd.gguf", bytes(content))
+                self.assertRegex(self.ok("inspect", model), rf"blk\.0\.attn_q\.weight +{shown} ")
+                known = self.json("inspect", "tales", "--json")
+                result = self.json("inspect", model, "--json")
+                self.assertEqual(result["parameters"], known["parameters"])
+                self.assertEqual(len(result["tensors"]), len(known["tensors"]))
+                self.assertEqual(result["totals"][shown]["tensors"], 1)
+                self.ok("tokenize", model, "hello")
+                for command in (["run", model, "hello"], ["inspect", model, "--graph"],
+                                ["quantize", model, self.path("out.gguf"), "--type", "q4_0"]):
+                    line = self.fails(*command)
+                    self.assertIn("'blk.0.attn_q.weight' is stored as " + shown, line)
+
     def test_names_in_a_file_do_not_reach_the_terminal_as_they_are(self):
         model = self.write("odd.gguf", gguf([(b"general.name", b"\x1b[31mred\nline")], [(b"t", 5)]))
         out = self.ok("inspect", model)

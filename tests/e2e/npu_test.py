@@ -36,6 +36,21 @@ class Npu(harness.Case):
             self.assertLessEqual(tile["memory_bytes"]["used"], tile["memory_bytes"]["limit"])
         self.assertEqual(len([tile for tile in checked["tiles"] if tile["kind"] == "compute tile"]), 16)
 
+    def test_every_name_that_is_printed_can_be_asked_for(self):
+        examples = self.examples()
+        lines = self.ok("npu", "check", "all").splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines], examples)
+        listed = self.ok("npu", "list")
+        for name in examples:
+            with self.subTest(design=name):
+                self.assertEqual(self.json("npu", "check", name, "--json")["checked"][0]["design"], name)
+                self.assertIn(f"\n{name}: within", self.ok("npu", "check", name))
+                self.ok("npu", "emit", name)
+        for family in self.json("npu", "list", "--json")["designs"]:
+            self.assertIn(family["examples"][0], listed)
+        done = self.json("npu", "run", "gemm_i8_40x64x300", "--emulator", "--json")
+        self.assertEqual(done["design"], "gemm_i8_40x64x300")
+
     def test_the_emulator_agrees_with_a_plain_computation(self):
         for name, array in (("gemm_i8_64x256x256", "npu1"), ("gemm_i8_40x64x300", "npu2")):
             done = self.json("npu", "run", name, "--array", array, "--emulator", "--json")
@@ -47,8 +62,9 @@ class Npu(harness.Case):
 
     def test_every_family_of_designs_runs(self):
         for family in self.json("npu", "list", "--json")["designs"]:
-            text = self.ok("npu", "run", family["examples"][0], "--emulator")
-            self.assertIn("on the npu emulator (npu1)", text)
+            name = family["examples"][0]
+            text = self.ok("npu", "run", name, "--emulator")
+            self.assertTrue(text.startswith(f"{name} on the npu emulator (npu1)"), text)
             self.assertIn("estimated on the array, not measured", text)
 
     @unittest.skipUnless(MLIR_OPT, "left out: mlir-opt-22 (Debian: mlir-22-tools, in bookworm-security) is not installed")
@@ -100,6 +116,17 @@ class Npu(harness.Case):
         self.assertTrue(plan["predicted"])
         self.assertEqual(plan["left_to_gpu"], [])
 
+    def test_plan_of_a_small_model_has_digits_that_say_something(self):
+        lines = self.ok("plan", "tales").splitlines()
+        self.assertIn("TIME", lines[1])
+        times = [re.search(r" (\d+\.?\d*) (s|ms|us) ", line) for line in lines[2:18]]
+        self.assertTrue(all(times), lines)
+        self.assertTrue(all(float(time[1]) >= 1 for time in times), lines)
+        self.assertIn("not modelled: matrices too small to fill the GPU", lines[18])
+        # Even with a GPU that does anything in no time.
+        endless = self.json("plan", "tales", "--prompt", "1", "--gpu-tflops", "1e6", "--gpu-gb-per-s", "1e6", "--json")
+        self.assertGreater(endless["prompts"][0]["seconds"], 50e-6)
+
     def test_emit_writes_a_file(self):
         out = self.path("design.mlir")
         self.assertEqual(self.ok("npu", "emit", "gemm_i8_64x256x256", "--out", out), "")
@@ -136,7 +163,7 @@ class Npu(harness.Case):
         self.assertIn("there is no design 'gemm_i8_64x256'", self.fails("npu", "run", "gemm_i8_64x256", "--emulator"))
         self.assertIn("there is no design 'nothing'", self.fails("npu", "check", "nothing"))
         self.assertIn("npu9", self.fails("npu", "emit", "gemm_i8_64x256x256", "--array", "npu9", code=2))
-        self.assertIn("subcommand", self.fails("npu", code=2))
+        self.assertIn("needs a command: list, check", self.fails("npu", code=2))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""tandem run at a terminal: the conversation, its commands, Ctrl-C, history."""
+"""tandem run at a terminal: the conversation, its commands, pasted texts, Tab, Ctrl-C, history."""
 
 import json
 import os
+import signal
 
 import harness
+from harness import data
 
 
 class Repl(harness.Case):
@@ -21,6 +23,18 @@ class Repl(harness.Case):
         closing = terminal.expect(r"\[prompt (\d+) tokens(?: \((\d+) cached\))?[^\]]*\]")
         terminal.expect(r">>> ")
         return closing
+
+    def saved(self, terminal):
+        """The messages of the conversation so far."""
+        terminal.line("/save saved.json")
+        terminal.expect(r"messages saved to saved\.json")
+        terminal.expect(r">>> ")
+        with open(self.path("saved.json"), encoding="utf-8") as file:
+            return json.load(file)["messages"]
+
+    def leave(self, terminal, command="/bye", code=0):
+        terminal.line(command)
+        self.assertEqual(terminal.end(), code)
 
     def endless(self):
         """Options with which an answer never ends by itself."""
@@ -226,6 +240,221 @@ class Repl(harness.Case):
         terminal.line("/bye")
         self.assertEqual(terminal.end(), 0)
 
+    def test_what_is_pasted_is_one_message_and_waits_for_enter(self):
+        terminal = self.start("-n", 2)
+        terminal.paste("first line\n\tsecond \\\n/bye\n\nlast\n")
+        terminal.expect(r"last")
+        terminal.type(" words")
+        self.ask(terminal, "")
+        self.assertEqual(self.saved(terminal)[0]["content"], "first line\n\tsecond \\\n/bye\n\nlast words")
+        self.assertEqual(len(self.saved(terminal)), 2)
+        self.leave(terminal)
+
+    def test_what_is_pasted_can_be_taken_back_and_comes_again_from_the_history(self):
+        terminal = self.start("-n", 2)
+        terminal.paste("one\ntwo")
+        terminal.expect(r"two")
+        terminal.interrupt()
+        terminal.expect(r">>> ")
+        self.assertEqual(self.saved(terminal), [])
+        terminal.paste("three\nfour")
+        self.ask(terminal, "")
+        self.ask(terminal, "\x1b[A")
+        self.assertEqual([m["content"] for m in self.saved(terminal) if m["role"] == "user"], ["three\nfour"] * 2)
+        self.leave(terminal)
+
+    def test_a_long_paste(self):
+        terminal = self.start("-n", 1)
+        text = "\n".join(f"line {i}" for i in range(100))
+        terminal.paste(text)
+        self.ask(terminal, "")
+        self.assertEqual(self.saved(terminal)[0]["content"], text)
+        self.leave(terminal)
+
+    def test_a_path_is_text_and_no_command(self):
+        terminal = self.start("-n", 1)
+        self.ask(terminal, "/usr/share/dict/words")
+        self.assertEqual(self.saved(terminal)[0]["content"], "/usr/share/dict/words")
+        self.leave(terminal)
+
+    def test_the_terminal_is_left_as_it_was(self):
+        terminal = self.start("-n", 1)
+        self.assertTrue(terminal.marks_pastes())
+        self.assertFalse(terminal.is_cooked())
+        self.leave(terminal)
+        self.assertFalse(terminal.marks_pastes())
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            terminal = self.start()
+            os.kill(terminal.pid, number)
+            self.assertEqual(terminal.end(lambda: self.assertTrue(terminal.is_cooked())), -number)
+            self.assertFalse(terminal.marks_pastes())
+
+    def test_a_terminal_without_control_sequences_gets_none(self):
+        terminal = self.start("-n", 2, TERM="dumb")
+        self.ask(terminal, "Hello.")
+        self.leave(terminal)
+        self.assertNotIn(b"\x1b", terminal.raw)
+
+    def test_ways_to_leave(self):
+        for command in ("/exit", "/quit", "/bye"):
+            self.leave(self.start(), command)
+        terminal = self.start()
+        terminal.interrupt()
+        terminal.expect(r"Ctrl-C once more")
+        terminal.interrupt()
+        self.assertEqual(terminal.end(), 0)
+
+    def test_ctrl_c_after_a_line_does_not_leave(self):
+        terminal = self.start()
+        for _ in range(2):
+            terminal.interrupt()
+            terminal.expect(r"Ctrl-C once more")
+            terminal.expect(r">>> ")
+            terminal.line("/?")
+            terminal.expect(r"/retry")
+            terminal.expect(r">>> ")
+        self.leave(terminal)
+
+    def test_retry_draws_the_answer_anew(self):
+        terminal = self.start("-n", 6)
+        terminal.line("/retry")
+        terminal.expect(r"tandem: nothing was asked yet")
+        terminal.expect(r">>> ")
+        self.ask(terminal, "Tell me a story about a fox.")
+        terminal.line("/set seed 5")
+        terminal.expect(r"seed is 5")
+        self.ask(terminal, "/retry")
+        first = self.saved(terminal)
+        self.assertEqual([message["role"] for message in first], ["user", "assistant"])
+        terminal.line("/set seed 6")
+        terminal.expect(r"seed is 6")
+        self.ask(terminal, "/retry")
+        second = self.saved(terminal)
+        self.assertEqual(second[0], first[0])
+        self.assertNotEqual(second[1], first[1])
+        self.leave(terminal)
+
+    def test_system_is_set_and_shown(self):
+        terminal = self.start()
+        for line, shown in (("/system", "There is no system message"), ("/system Be brief.", r"system is Be brief\."),
+                            ("/system", r"system is Be brief\."), ("/set system", "system is none")):
+            terminal.line(line)
+            terminal.expect(shown)
+        self.leave(terminal)
+
+    def test_another_model_goes_on_with_the_conversation(self):
+        self.ok("quantize", "tales", self.path("other.gguf"), "--type", "f16")
+        terminal = self.start("-n", 2, HOME=self.directory)
+        self.ask(terminal, "Hello fox.")
+        terminal.line("/model")
+        terminal.expect(r"\(tales\) on cpu")
+        terminal.line("/model ~/other.gguf")
+        terminal.expect(r"other\.gguf\) on cpu")
+        terminal.expect(r">>> ")
+        self.ask(terminal, "And then?")
+        for name in ("missing.gguf", "saved.json"):
+            self.assertEqual(len(self.saved(terminal)), 4)
+            terminal.line("/model " + name)
+            terminal.expect(r"tandem: " + name)
+            terminal.expect(r">>> ")
+        self.ask(terminal, "Still there?")
+        terminal.line("/model")
+        terminal.expect(r"other\.gguf\) on cpu")
+        self.leave(terminal)
+
+    def test_files_in_the_home_folder(self):
+        terminal = self.start("-n", 2, HOME=self.path())
+        self.ask(terminal, "Hello fox.")
+        terminal.line("/save ~/talk.json")
+        terminal.expect(r"2 messages saved to ~/talk\.json")
+        self.assertTrue(os.path.exists(self.path("talk.json")))
+        terminal.line("/clear")
+        terminal.line("/load ~/talk.json")
+        terminal.expect(r"2 messages loaded")
+        self.leave(terminal)
+
+    def test_tab_completes_commands_and_files(self):
+        os.mkdir(self.path("talks"))
+        self.write("talks/one two.json", '[{"role": "user", "content": "x"}]')
+        terminal = self.start()
+        terminal.type("/lo\t tal\t\t\r")
+        terminal.expect(r"1 messages loaded from talks/one two\.json")
+        terminal.expect(r">>> ")
+        terminal.type("/s\t")
+        terminal.expect(r"/save  /set  /show  /system\n")
+        terminal.type("ys\t Be kind.\r")
+        terminal.expect(r"system is Be kind\.")
+        terminal.expect(r">>> ")
+        terminal.type("/set top\tk 7\r")  # as far as the names agree
+        terminal.expect(r"top_k is 7")
+        self.leave(terminal)
+
+    def test_tab_in_a_text_is_a_character(self):
+        terminal = self.start("-n", 1)
+        self.ask(terminal, "a\tb")
+        self.assertEqual(self.saved(terminal)[0]["content"], "a\tb")
+        self.leave(terminal)
+
+    def test_words_are_not_broken_at_the_edge(self):
+        question = "Tell me a story about a fox and a lantern."
+        whole = self.json("run", "tales", question, "--seed", 3, "-n", 60, "--json")["text"]
+        terminal = self.start("--seed", 3, "-n", 60)
+        terminal.resize(30)
+        terminal.line(question)
+        terminal.expect(r"lantern\.\s*\n")
+        begin = terminal.mark
+        closing = terminal.expect(r"\n\[prompt")
+        lines = terminal.shown[begin:closing.start()].split("\n")
+        self.assertEqual(" ".join(lines).split(), whole.split())
+        self.assertLessEqual(max(map(len, lines)), 30)
+        self.assertGreater(len(lines), 3)
+        terminal.expect(r">>> ")
+        self.leave(terminal)
+
+    def test_a_block_comes_back_from_the_history_as_one(self):
+        terminal = self.start("-n", 1)
+        for line in ('"""', "/bye is text", "two"):
+            terminal.line(line)
+            terminal.expect(r"\.\.\. ")
+        self.ask(terminal, '"""')
+        self.leave(terminal)
+        terminal = self.start("-n", 1)  # also from the file of the history
+        self.ask(terminal, "\x1b[A\x1b[A")
+        self.assertEqual(self.saved(terminal)[0]["content"], "/bye is text\ntwo")
+        self.leave(terminal)
+
+    def test_unknown_commands_get_the_nearest_and_the_list(self):
+        terminal = self.start()
+        terminal.line("/hepl")
+        terminal.expect(r"tandem: /hepl: unknown command; did you mean '/help'\? There are /help [^\n]*/quit")
+        terminal.line("/set temprature 1")
+        terminal.expect(r"did you mean 'temperature'")
+        self.leave(terminal)
+
+    def test_thinking_is_switched_where_the_template_can(self):
+        terminal = self.start()
+        terminal.line("/think off")
+        terminal.expect(r"think is off")
+        terminal.expect(r"no switch for it")
+        terminal.line("/think maybe")
+        terminal.expect(r"on, off or default")
+        self.leave(terminal)
+        template = ("{% for m in messages %}{{ m.content }}{% endfor %}"
+                    "{% if enable_thinking is defined and not enable_thinking %} no thoughts please{% endif %}")
+        model = harness.make_llama(self.path("thinker"), 1500, data("tokenizers", "spm-bpe-gemma", "tokenizer.model"),
+                                   template)
+        tokens = {option: self.json("run", model, "Hello", "-n", 1, "--json", *option)["prompt_tokens"]
+                  for option in ((), ("--think",), ("--no-think",))}
+        self.assertEqual(tokens[()], tokens[("--think",)])
+        self.assertGreater(tokens[("--no-think",)], tokens[()])
+        terminal = self.start("-n", 1, model=model)
+        self.assertEqual(int(self.ask(terminal, "Hello")[1]), tokens[()])
+        terminal.line("/clear")
+        terminal.line("/think off")
+        terminal.expect(r"think is off\n>>> ")
+        self.assertEqual(int(self.ask(terminal, "Hello")[1]), tokens[("--no-think",)])
+        self.leave(terminal)
+
     def test_a_full_context_forgets_the_oldest_messages(self):
         terminal = self.start("--context", 96, "-n", 24, "--seed", 1)
         terminal.line("Tell me a story about a fox and a lantern.")
@@ -235,7 +464,7 @@ class Repl(harness.Case):
         terminal.expect(r"the context of 96 tokens is full: forgot the \d+ oldest messages")
         terminal.expect(r">>> ")
         terminal.line("long " * 200)
-        terminal.expect(r"tandem: \d+ tokens do not fit")
+        terminal.expect(r"tandem: the prompt of \d+ tokens exceeds the available context size of 96")
         terminal.line("/bye")
         self.assertEqual(terminal.end(), 0)
 

@@ -53,7 +53,7 @@ class Run(harness.Case):
         self.assertEqual(out, self.ok("run", "tales", STORY, "--seed", 2, "-n", 12))
 
     def test_an_empty_prompt_is_a_prompt(self):
-        empty = self.json("run", "tales", "", "--json", "-n", 1, stdin=b"Tell me a story about a bear.")
+        empty = self.json("run", "tales", "", "--json", "-n", 1)
         word = self.json("run", "tales", "a", "--json", "-n", 1)
         self.assertEqual(empty["prompt_tokens"] + 1, word["prompt_tokens"])
 
@@ -161,8 +161,32 @@ class Run(harness.Case):
                 whole = self.json("tokenize", model, "--decode", " ".join(map(str, ids)), "--json")["text"]
                 self.assertEqual(prompt + answer["text"], whole)
 
+    def test_a_piped_text_comes_before_the_prompt(self):
+        joined = self.json("run", "tales", "one two\n\nWhat is that?", "-n", 1, "--json")["prompt_tokens"]
+        piped = self.json("run", "tales", "What is that?", "-n", 1, "--json", stdin=b"one two\n")["prompt_tokens"]
+        alone = self.json("run", "tales", "What is that?", "-n", 1, "--json")["prompt_tokens"]
+        self.assertEqual(piped, joined)
+        self.assertGreater(piped, alone)
+        nothing_to_add = self.json("run", "tales", "", "-n", 1, "--json", stdin=b"What is that?\n")["prompt_tokens"]
+        self.assertEqual(nothing_to_add, alone)
+
     def test_context_too_small_for_the_prompt(self):
-        self.assertIn("context of 4", self.fails("run", "tales", STORY, "--context", 4))
+        self.assertIn("context size of 4", self.fails("run", "tales", STORY, "--context", 4))
+
+    def test_a_prompt_that_is_not_utf8_is_named_as_such(self):
+        latin = b"caf\xe9"
+        for options in ([], ["--raw"]):
+            line = self.fails("run", "tales", os.fsdecode(latin), *options)
+            self.assertIn("the prompt is not UTF-8: byte 4 of", line)
+            self.assertIn("0xE9", line)
+            self.assertIn("not UTF-8", self.fails("run", "tales", *options, stdin=latin))
+        self.assertIn("byte 1 of the system message", self.fails("run", "tales", "hello", "--system", os.fsdecode(b"\xff")))
+
+    def test_a_context_past_the_training_is_told_once(self):
+        done = self.tandem("run", "tales", "hello", "-n", 1, "--context", 100000)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr.count(b"a context of 100000 is longer than the"), 1, done.stderr)
+        self.assertNotIn(b"trained for", self.tandem("run", "tales", "hello", "-n", 1).stderr)
 
     def test_values_are_checked(self):
         for name, value in {"--temperature": "-1", "--top-p": "0", "--top-k": "-3", "--min-p": "1.5", "--seed": "x",
@@ -178,11 +202,13 @@ class Run(harness.Case):
                           self.fails("run", "tales", "hello", "--device", device))
         self.assertIn("beside a GPU", self.fails("run", "tales", "hello", "--device", "npu"))
         self.assertIn("tpu", self.fails("run", "tales", "hello", "--device", "tpu"))
-        self.assertIn("--device cpu", self.fails("run", "tales", "hello", "--strict"))
+        if all(device["name"] in ("cpu", "npu") or "software" in device["details"]
+               for device in self.json("devices", "--json")["devices"]):
+            self.assertIn("--device cpu", self.fails("run", "tales", "hello", "--strict"))
         self.ok("run", "tales", "hello", "-n", 1, "--strict", "--device", "cpu")
 
     def test_exact_says_where_it_is(self):
-        self.assertIn("cpu:reference", self.fails("run", "tales", "hello", "--exact"))
+        self.assertIn("cpu:reference", self.fails("run", "tales", "hello", "--exact", "--device", "cpu"))
         self.ok("run", "tales", "hello", "-n", 1, "--exact", "--device", "cpu:reference")
 
     def test_a_reader_that_leaves_is_no_error(self):
@@ -231,6 +257,25 @@ class Program(harness.Case):
         self.assertIn("frobnicate", self.fails("frobnicate", code=2))
         self.assertIn("--frobnicate", self.fails("run", "--frobnicate", code=2))
         self.assertIn("see tandem run --help", self.fails("run", "a b", "c", "d", code=2))
+        for arguments, parts in {
+                ("pull", "x"): ("pull: no such command; there are run, serve", "see tandem --help"),
+                ("sevre",): ("sevre: no such command; did you mean 'serve'?", "see tandem --help"),
+                ("tales", "Hello there"): ("tales: a model", "tandem run tales"),
+                ("npu", "chekc"): ("chekc: no such command; did you mean 'check'?", "see tandem npu --help"),
+                ("run", "tales", "Hello", "--temprature", "1"): ("--temprature: no such option; did you mean "
+                                                                 "'--temperature'?", "see tandem run --help"),
+                ("run", "tales", "Hello", "--tpo-k=3"): ("--tpo-k: no such option; did you mean '--top-k'?",),
+                ("--threads", "2", "run", "tales"): ("--threads: an option of run", "tandem run --threads"),
+                ("run", "tales", "tell", "me", "more"): ("me: one argument too many", "quotes"),
+                ("inspect",): ("MODEL is missing: GGUF file", "see tandem inspect --help"),
+                ("quantize", "tales"): ("OUT is missing: The GGUF file to write",),
+                ("run", "tales", "Hello", "--seed"): ("--seed needs a value: Same seed, same text",),
+                ("run", "taels"): (),
+        }.items():
+            with self.subTest(arguments=arguments):
+                line = self.fails(*arguments, code=2 if parts else 1)
+                for part in parts or ("taels: no such file", "did you mean 'tales'?"):
+                    self.assertIn(part, line)
         done = self.tandem()
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"Examples:", done.stderr)
@@ -239,7 +284,7 @@ class Program(harness.Case):
         devices = self.json("devices", "--json")["devices"]
         self.assertEqual(devices[0]["name"], "cpu")
         self.assertGreater(devices[0]["pools"][0]["size_bytes"], 0)
-        self.assertRegex(self.ok("devices"), r"(?m)^cpu +\S")
+        self.assertRegex(self.ok("devices"), r"(?m)^[ *]  cpu +\S")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Vulkan(harness.Case):
         gpus = self.gpus()
         self.assertGreaterEqual(len(gpus), 1)
         self.assertEqual([gpu["name"] for gpu in gpus], [f"vulkan:{i}" for i in range(len(gpus))])
-        expected = self.greedy()
+        expected = self.greedy("--device", "cpu")
         self.assertEqual(self.greedy("--device", "vulkan"), expected)
         self.assertEqual(self.greedy("--device", "vulkan:0"), expected)
         self.assertEqual(self.greedy("--device", f"vulkan:{gpus[0]['hardware'].split()[0]}"), expected)
@@ -36,7 +36,7 @@ class Vulkan(harness.Case):
 
     def test_greedy_text_is_that_of_the_cpu(self):
         ask = ["run", "tales", "Count to 15.", "--temperature", 0, "-n", 24, "--quiet"]
-        expected = self.ok(*ask)
+        expected = self.ok(*ask, "--device", "cpu")
         self.assertTrue(expected.startswith("1, 2, 3"), expected)
         self.assertEqual(self.ok(*ask, "--device", "vulkan"), expected)
 
@@ -56,7 +56,7 @@ class Vulkan(harness.Case):
 
     def test_greedy_text_with_a_cache_of_int8_is_that_of_the_cpu(self):
         ask = ["run", "tales", "Count to 15.", "--temperature", 0, "-n", 24, "--quiet", "--kv", "q8_0"]
-        expected = self.ok(*ask)
+        expected = self.ok(*ask, "--device", "cpu")
         self.assertTrue(expected.startswith("1, 2, 3"), expected)
         self.assertEqual(self.ok(*ask, "--device", "vulkan"), expected)
 
@@ -66,9 +66,30 @@ class Vulkan(harness.Case):
         self.assertIn("software device", self.fails("eval", "tales", "--tokens", "2", "--greedy", 1,
                                                     "--device", "vulkan", "--strict"))
 
+    def test_the_default_is_a_gpu_or_the_cpu_and_never_software(self):
+        devices = self.json("devices", "--json")["devices"]
+        default = [device for device in devices if device["default"]]
+        self.assertEqual(len(default), 1)
+        self.assertNotIn("software", default[0]["details"])
+        table = self.ok("devices").splitlines()
+        self.assertEqual([line.split()[1] for line in table[1:] if line.startswith("* ")][0], default[0]["name"])
+        answer = self.json("run", "tales", "hello", "-n", 1, "--json")
+        self.assertEqual(answer["device"], default[0]["name"])
+
+    def test_the_npu_has_a_row_with_the_reason_why_it_cannot_be_used(self):
+        npu = self.json("devices", "--json")["devices"][-1]
+        self.assertEqual(npu["name"], "npu")
+        if not npu["usable"]:
+            self.assertGreater(len(npu["details"]), 20)
+
+    def test_a_context_that_does_not_fit_is_told_as_one(self):
+        error = self.fails("run", "tales", "hello", "--device", "vulkan", "--context", 2000000000)
+        self.assertIn("--context 2000000000", error)
+        self.assertRegex(error, r"choose at most [1-9][0-9]+")
+
     def test_a_machine_without_a_driver(self):
         self.variables = {"VK_ICD_FILENAMES": self.path("none.json"), "VK_DRIVER_FILES": self.path("none.json")}
-        self.assertEqual([device["name"] for device in self.json("devices", "--json")["devices"]], ["cpu"])
+        self.assertEqual([device["name"] for device in self.json("devices", "--json")["devices"]], ["cpu", "npu"])
         self.greedy()
         self.assertIn("driver", self.fails("eval", "tales", "--tokens", "2", "--greedy", 1, "--device", "vulkan"))
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <vector>
+
 namespace tandem::cli {
 namespace {
 
@@ -47,6 +50,30 @@ TEST(MultiLine, TakeForgetsAnUnfinishedInput) {
     EXPECT_FALSE(input.pending());
     EXPECT_TRUE(input.push("next"));
     EXPECT_EQ(input.take(), "next");
+}
+
+TEST(MultiLine, TheSourceMeansTheSameWhenItIsReadAgain) {
+    const std::vector<std::vector<std::string_view>> inputs = {
+        {"plain"}, {"one\\", "two"}, {"\"\"\"", "a \\", "/bye", "\"\"\""}, {"\"\"\"/bye\"\"\""}};
+    for (const auto& lines : inputs) {
+        MultiLine first;
+        for (const std::string_view line : lines) first.push(line);
+        const std::string source = first.source();
+        const std::string text = first.take();
+        MultiLine again;
+        EXPECT_TRUE(again.push(source)) << source;
+        EXPECT_EQ(again.take(), text);
+        EXPECT_EQ(again.source(), "");
+    }
+}
+
+TEST(MultiLine, APastedTextIsALine) {
+    MultiLine input;
+    EXPECT_TRUE(input.push("for x in y \\\n  do z\ndone"));
+    EXPECT_EQ(input.take(), "for x in y \\\n  do z\ndone");
+    EXPECT_FALSE(input.push("\"\"\"pasted\ninto a block"));
+    EXPECT_TRUE(input.push("\"\"\""));
+    EXPECT_EQ(input.take(), "pasted\ninto a block");
 }
 
 }  // namespace

@@ -5,19 +5,6 @@
 namespace tandem::cli {
 namespace {
 
-TEST(FormatBytes, PicksTheUnit) {
-    EXPECT_EQ(format_bytes(0), "0 B");
-    EXPECT_EQ(format_bytes(1023), "1023 B");
-    EXPECT_EQ(format_bytes(1536), "1.50 KiB");
-    EXPECT_EQ(format_bytes(26ULL << 30), "26.0 GiB");
-}
-
-TEST(FormatCount, PicksTheUnit) {
-    EXPECT_EQ(format_count(999), "999");
-    EXPECT_EQ(format_count(1'410'000'000), "1.41 G");
-    EXPECT_EQ(format_count(270'000'000), "270.0 M");
-}
-
 TEST(Escape, MakesOneSafeLine) {
     EXPECT_EQ(escape("plain \xc3\xa4"), "plain \xc3\xa4");
     EXPECT_EQ(escape("a\nb\t\r\\"), "a\\nb\\t\\r\\\\");
@@ -36,6 +23,22 @@ TEST(Table, AlignsByCharactersAndLeavesNoTrailingSpace) {
     table.add({"1", "\xc3\xa4"});
     table.add({"100", "b"});
     EXPECT_EQ(table.to_string(), " ID  PIECE\n  1  \xc3\xa4\n100  b\n");
+}
+
+TEST(TerminalWidth, CountsColumns) {
+    EXPECT_EQ(terminal_width("plain"), 5U);
+    EXPECT_EQ(terminal_width("\u72d0\u72f8"), 4U);
+    EXPECT_EQ(terminal_width("e\u0301"), 1U);
+    EXPECT_EQ(terminal_width("\U0001f98a"), 2U);
+}
+
+TEST(TimeLeft, IsWhatTheRestWillTake) {
+    EXPECT_EQ(time_left(0.5, 0.5), "");  // too early to tell
+    EXPECT_EQ(time_left(10, 0), "");
+    EXPECT_EQ(time_left(10, 0.5), "10 s");
+    EXPECT_EQ(time_left(10, 0.1), "1:30");
+    EXPECT_EQ(time_left(100, 0.01), "2:45:00");
+    EXPECT_EQ(time_left(10, 1), "0 s");
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// What an NPU was measured to bring beside a device of this machine: without such a measurement it is not used by
+// itself.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace tandem::cli {
+
+// Seconds of a prompt, by the device alone and with the NPU.
+struct NpuGain {
+    double alone_s = 0;
+    double together_s = 0;
+
+    // By more than two measurements of one thing differ.
+    bool helps() const { return together_s > 0 && together_s < 0.97 * alone_s; }
+};
+
+// `hardware`: of the device beside it. None: it was not measured, or the file cannot be read.
+std::optional<NpuGain> kept_npu_gain(const std::filesystem::path& file, const std::string& hardware);
+Status keep_npu_gain(const std::filesystem::path& file, const std::string& hardware, const NpuGain& gain);
+
+}  // namespace tandem::cli
