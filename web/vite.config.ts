@@ -14,6 +14,6 @@ export default defineConfig({
   },
   server: {
     // npm run dev: the page as it is edited, before a server that runs.
-    proxy: { "/v1": "http://127.0.0.1:8080", "/api": "http://127.0.0.1:8080" },
+    proxy: Object.fromEntries(["/v1", "/api", "/health"].map((path) => [path, "http://127.0.0.1:8080"])),
   },
 });

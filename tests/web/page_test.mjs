@@ -18,7 +18,11 @@ let server;
 let browser;
 before(async () => {
   server = await startServer();
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox"],
+    ignoreDefaultArgs: ["--hide-scrollbars"], // pictures show what readers see
+  });
 });
 after(async () => {
   await browser?.close();
@@ -35,11 +39,11 @@ function inBrowser(name, options, run) {
       const complaints = [];
       page.on("pageerror", (error) => complaints.push(error.message));
       page.on("console", (message) => {
-        const expected = /status of (400|503)/.test(message.text());
+        const expected = /status of (400|404|429|500|503)/.test(message.text());
         if (["error", "warning"].includes(message.type()) && !expected) complaints.push(message.text());
       });
       await page.goto(server.url);
-      await page.waitForFunction(() => document.querySelector("#model").options.length > 0);
+      await page.waitForSelector("#model:enabled");
       await run(page, context);
       assert.deepEqual(complaints, []);
     } finally {
@@ -63,11 +67,15 @@ const longStory = (page) => page.route("**/v1/chat/completions", (route) => {
   const body = { ...route.request().postDataJSON(), max_tokens: 400, ignore_eos: true };
   return route.continue({ postData: JSON.stringify(body) });
 });
-const answerWith = (page, text) => page.route("**/v1/chat/completions", (route) => {
-  const chunk = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-  const body = chunk({ role: "assistant" }) + chunk({ content: text }) + chunk({}, "stop") + "data: [DONE]\n\n";
+const answerWith = (page, text, finish = "stop", usage = null) => page.route("**/v1/chat/completions", (route) => {
+  const data = (chunk) => `data: ${JSON.stringify(chunk)}\n\n`;
+  const chunk = (delta, finish_reason = null) => data({ choices: [{ index: 0, delta, finish_reason }] });
+  const end = usage ? data({ choices: [], usage }) : "";
+  const body = chunk({ role: "assistant" }) + chunk({ content: text }) + chunk({}, finish) + end + "data: [DONE]\n\n";
   return route.fulfill({ contentType: "text/event-stream", body });
 });
+const failWith = (page, status, error, headers = {}) =>
+  page.route("**/v1/chat/completions", (route) => route.fulfill({ status, headers, json: { error } }), { times: 1 });
 const picture = (page, name) => page.screenshot({ path: `${PICTURES}${name}.png` });
 const checkAccess = async (page, what) => {
   await page.evaluate(AXE);
@@ -98,7 +106,7 @@ inBrowser("stop: the answer ends where it is, and the server's work too", DESKTO
   await until(async () => (await answers(page).innerText()).length > 40, "some text");
   await page.click("#send[aria-label=Stop]");
   await idle(page);
-  assert.equal(await page.innerText(".ending"), "Stopped.");
+  assert.equal(await page.innerText(".ending p"), "Stopped.");
   const length = (await answers(page).innerText()).length;
   await until(async () => (await live(server)).requests.running === 0, "the server to notice");
   assert.equal((await answers(page).innerText()).length, length);
@@ -188,6 +196,17 @@ inBrowser("settings go out with the request", DESKTOP, async (page) => {
   assert.match(await page.innerText(".ending"), /length limit/);
 });
 
+inBrowser("settings that are left empty show what they come to", DESKTOP, async (page) => {
+  const [model] = (await (await fetch(`${server.url}/v1/models`)).json()).data;
+  await page.click("#open-settings");
+  const placeholder = (name) => page.getAttribute(`[name=${name}]`, "placeholder");
+  for (const name of ["temperature", "top_p", "min_p", "frequency_penalty", "presence_penalty"])
+    assert.equal(await placeholder(name), String(model.default_sampling[name]), name);
+  assert.equal(await placeholder("top_k"), "0 (all)");
+  assert.equal(await placeholder("max_tokens"), `up to ${model.max_model_len}`);
+  assert.equal(await placeholder("seed"), "random");
+});
+
 inBrowser("hostile markdown is shown, not obeyed", DESKTOP, async (page) => {
   const hostile = [
     "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><style>body { display: none }</style>",
@@ -219,17 +238,185 @@ inBrowser("code can be copied", { ...DESKTOP, permissions: ["clipboard-read", "c
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "print(1)  # one\n");
 });
 
-inBrowser("an error of the server is one line, and can be retried", DESKTOP, async (page) => {
-  await write(page, "word ".repeat(20_000));
-  await page.waitForSelector(".message .error");
-  assert.match(await page.innerText(".message .error"), /context/);
+inBrowser("long lines of code scroll in sight, or are broken", DESKTOP, async (page) => {
+  const width = () => page.$eval(".code-frame pre", (pre) => pre.scrollWidth - pre.clientWidth);
+  await answerWith(page, `\`\`\`c\n${"int x = 1; ".repeat(40)}\n\`\`\``);
+  await ask(page, "Code, please.");
+  assert.ok(await width() > 0);
+  assert.ok(await page.$eval(".code-frame pre", (pre) => pre.offsetHeight > pre.clientHeight), "a scrollbar is seen");
+  assert.match(await page.$eval(".code-frame pre", (pre) => getComputedStyle(pre).backgroundImage), /gradient/);
+  await picture(page, "code");
+  await page.click("[aria-label='Wrap lines']");
+  assert.equal(await page.getAttribute("[aria-label='Wrap lines']", "aria-pressed"), "true");
+  assert.equal(await width(), 0);
+  await page.reload();
+  await page.waitForSelector("[aria-label='Wrap lines'][aria-pressed=true]");
+  assert.equal(await width(), 0, "the choice is kept");
+});
+
+inBrowser("errors of the server are sentences; its own words are in the details", DESKTOP, async (page) => {
+  const path = "/srv/models/gemma.gguf: tensor 'blk.3' ends at byte 8";
+  const errors = [
+    [500, { message: path, type: "server_error", code: "model_load_failed" }, /model could not be loaded/],
+    [500, { message: path, type: "server_error", code: "internal_error" }, /went wrong in the server/],
+    [404, { message: "no such model", type: "not_found_error", code: "model_not_found" }, /does not have this model/],
+    [429, { message: "60 a minute", type: "rate_limit_error", code: "rate_limit_exceeded" }, /More was asked/],
+    [503, { message: "the queue is full", type: "overloaded_error" }, /too much to do/],
+    [400, { message: "temperature is 9", type: "invalid_request_error", param: "temperature" }, /did not accept/],
+  ];
+  for (const [status, error, sentence] of errors) {
+    await failWith(page, status, error, { "Retry-After": "7" });
+    await ask(page, "Hello.");
+    const last = page.locator(".message:last-child .error");
+    assert.match(await last.innerText(), sentence);
+    assert.ok(!(await last.innerText()).includes(error.message));
+    await last.locator("summary").click();
+    assert.ok((await last.innerText()).includes(`HTTP ${status}`) && (await last.innerText()).includes(error.message));
+    assert.match(await last.innerText(), /try again in 7 s/);
+  }
+  await picture(page, "errors");
+  await page.click(".message:last-child .error button:text-is('Settings')");
+  await page.click("#settings >> text=Cancel");
+  await page.click(".message:last-child .error >> text=Retry");
+  await page.waitForSelector(".message:last-child[aria-busy=false] .stats");
+});
+
+// Its own server: it is killed, and comes again.
+test("a server that dies in the middle of an answer", async () => {
+  let mortal = await startServer();
+  const context = await browser.newContext({ ...DESKTOP, reducedMotion: "reduce" });
+  try {
+    const page = await context.newPage();
+    await page.goto(mortal.url);
+    await page.waitForSelector("#model:enabled");
+    await longStory(page);
+    await write(page, STORY);
+    await until(async () => (await answers(page).innerText()).length > 40, "some text");
+    await mortal.stop("SIGKILL");
+    await page.waitForSelector(".message .error");
+    const text = await answers(page).innerText();
+    assert.ok(text.length > 40, "what had arrived is kept");
+    assert.match(await page.innerText(".message .error"), /The connection to the server was lost; what had arrived is kept\./);
+    assert.ok(!(await page.innerText("body")).includes("TypeError"));
+    await page.waitForSelector("#connection:not([hidden])");
+    await page.click("#new");
+    assert.equal(await page.locator("img").count(), 0, "nothing on the page has to be fetched");
+    assert.equal(await page.locator("svg.logo").count(), 2);
+    await picture(page, "server-gone");
+    await write(page, "Is anybody there?");
+    await page.waitForSelector("text=The server cannot be reached. It may have been stopped");
+    mortal = await startServer(["tales"], mortal.port);
+    await page.waitForSelector("#connection", { state: "hidden" });
+    await page.click(".message .error >> text=Retry");
+    await page.waitForSelector(".message:last-child[aria-busy=false] .stats");
+    await page.click(`#conversations >> text=${STORY}`);
+    assert.equal(await answers(page).innerText(), text);
+    await page.unrouteAll();
+    await page.click(".message .error >> text=Continue");
+    await page.waitForSelector(".message.assistant[aria-busy=false]:not(:has(.error))");
+    assert.ok((await answers(page).innerText()).length > text.length, "it went on from there");
+  } finally {
+    await context.close();
+    await mortal.stop();
+  }
+});
+
+inBrowser("another server with other models, or none, is told", DESKTOP, async (page) => {
+  await ask(page, "What do bees make?");
+  await page.route("**/v1/models", (route) => route.fulfill({ json: { data: [{ id: "other" }, { id: "third", state: "failed" }] } }));
+  await page.reload();
+  await page.waitForSelector("text=The server does not have the model “tales”: “other” answers instead.");
+  assert.deepEqual(await page.locator("#model option").allInnerTexts(), ["other", "third (cannot be loaded)"]);
+  await page.route("**/v1/models", (route) => route.fulfill({ json: { data: [] } }));
+  await page.click("#new");
+  await page.reload();
+  await page.waitForSelector("text=This server has no model yet.");
+  assert.equal(await page.innerText("#model option"), "No models");
+  await checkAccess(page, "no models");
+});
+
+inBrowser("an answer that stopped at a limit goes on where it ended", DESKTOP, async (page) => {
+  await page.route("**/v1/chat/completions", (route) =>
+    route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), max_tokens: 8, ignore_eos: true }) }));
+  await ask(page, STORY);
+  const text = await answers(page).innerText();
+  const [request] = await Promise.all([page.waitForRequest("**/v1/chat/completions"), page.click("text=Continue")]);
+  await page.waitForSelector(".ending >> text=Continue");
+  const { messages, continue_final_message: goesOn } = request.postDataJSON();
+  assert.deepEqual([messages.length, messages.at(-1).role, goesOn], [2, "assistant", true]);
+  const longer = await answers(page).innerText();
+  assert.ok(longer.startsWith(text) && longer.length > text.length, longer);
+  assert.match(await page.innerText(".stats"), /16 tokens/);
+});
+
+inBrowser("an answer with reasoning goes on without thinking again", DESKTOP, async (page) => {
+  const chunk = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
   await page.route("**/v1/chat/completions", (route) => route.fulfill({
-    status: 503,
-    headers: { "Retry-After": "7" },
-    json: { error: { message: "The model\nis loading" } },
+    contentType: "text/event-stream",
+    body: chunk({ reasoning_content: "Let me <think>." }) + chunk({ content: "One, " }) + chunk({}, "length") + "data: [DONE]\n\n",
   }), { times: 1 });
-  await page.click("[aria-label=Retry]");
-  await page.waitForSelector("text=The model is loading (try again in 7 s)");
+  await ask(page, "Count.");
+  assert.equal(await page.textContent(".reasoning-text"), "Let me <think>.");
+  await answerWith(page, "two.");
+  const [request] = await Promise.all([page.waitForRequest("**/v1/chat/completions"), page.click("text=Continue")]);
+  await page.waitForSelector(".message.assistant[aria-busy=false]:not(:has(.ending))");
+  assert.equal(request.postDataJSON().chat_template_kwargs.enable_thinking, false);
+  assert.equal(await answers(page).innerText(), "One, two.");
+});
+
+inBrowser("what was never answered goes out with the next question; what was too long does not", DESKTOP, async (page) => {
+  const sent = async (text) => {
+    const [request] = await Promise.all([page.waitForRequest("**/v1/chat/completions"), ask(page, text)]);
+    return request.postDataJSON().messages.map(({ content }) => content);
+  };
+  await failWith(page, 400, { message: "too long", code: "context_length_exceeded", n_prompt_tokens: 5000 });
+  await ask(page, "Too long.");
+  await failWith(page, 503, { message: "busy", type: "overloaded_error" });
+  assert.deepEqual(await sent("First."), ["First."]);
+  assert.deepEqual(await sent("Second."), ["First.\n\nSecond."]);
+});
+
+// Its own server: with so little context that a story fills it.
+test("at the end of the context there is a way on", async () => {
+  const small = await startServer(["tales", "--context", "256"]);
+  const context = await browser.newContext({ ...DESKTOP, reducedMotion: "reduce" });
+  try {
+    const page = await context.newPage();
+    context.setDefaultTimeout(20_000);
+    await page.goto(small.url);
+    await page.waitForSelector("#model:enabled");
+    await ask(page, "What do bees make?");
+    assert.match(await page.innerText("#context-words"), /^\d+ of 256 tokens of context$/);
+    assert.equal(await page.locator("#context.nearly").count(), 0);
+    await page.route("**/v1/chat/completions", (route) =>
+      route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), ignore_eos: true }) }), { times: 1 });
+    await ask(page, STORY);
+    assert.match(await page.innerText(".message:last-child .ending"), /fills all that the model can read/);
+    assert.equal(await page.locator("#context.nearly").count(), 1);
+    await picture(page, "context-full");
+    await page.click("text=Leave out the oldest messages");
+    await page.waitForSelector("text=The model no longer reads what is above.");
+    await idle(page);
+    await checkAccess(page, "left out");
+    await picture(page, "context-left-out");
+    await page.click("text=Read it again");
+    assert.equal(await page.locator(".window").count(), 0);
+    await ask(page, `Say it once more. ${"Please. ".repeat(80)}`);
+    assert.match(await page.innerText(".message:last-child .error"), /is longer than the model can read at once \(\d+ tokens, where 256 fit\)/);
+    const [request] = await Promise.all([
+      page.waitForRequest("**/v1/chat/completions"),
+      page.click("text=New conversation with a summary"),
+    ]);
+    const { messages } = request.postDataJSON();
+    assert.match(messages.at(-1).content, /^Summarise/);
+    assert.ok(messages.some(({ role, content }) => role === "assistant" && content.includes("fox")), "there is something to summarise");
+    assert.ok(!messages.some(({ content }) => content.includes("Please. Please.")), "what does not fit is not sent again");
+    await idle(page);
+    assert.match(await page.innerText("h1"), /continued/);
+  } finally {
+    await context.close();
+    await small.stop();
+  }
 });
 
 test("a server that wants a key is given one", async () => {
@@ -241,24 +428,93 @@ test("a server that wants a key is given one", async () => {
     const page = await context.newPage();
     await page.goto(locked.url);
     await page.waitForSelector("#key-form:not([hidden])");
+    assert.equal(await page.innerText("#model option"), "Key needed");
+    assert.ok(await page.isHidden("#composer"), "nothing can be asked before");
+    assert.ok(await page.isHidden("#key-wrong"));
+    await checkAccess(page, "key");
     await picture(page, "key");
     await page.fill("#key", "sk-not-this-one-please");
-    const refused = page.waitForResponse((response) => response.status() === 401);
     await page.press("#key", "Enter");
-    await refused;
-    await page.waitForSelector("#key-form:not([hidden])");
+    await page.waitForSelector("text=The server does not know this key.");
     await page.fill("#key", "sk-open-sesame-now");
+    await page.uncheck("#key-keep");
     await page.press("#key", "Enter");
     await page.waitForSelector("#key-form", { state: "hidden" });
     await ask(page, "What do bees make?");
     assert.match(await answers(page).innerText(), /honey/i);
     await page.click("#toggle-machine");
     await page.waitForSelector("#machine .device");
+    assert.ok(!(await page.evaluate(() => localStorage.getItem("tandem"))).includes("sesame"), "this tab alone knows it");
+    await page.reload();
+    await page.waitForSelector("#model:enabled");
+    const other = await context.newPage();
+    await other.goto(locked.url);
+    await other.waitForSelector("#key-form:not([hidden])");
+    await other.fill("#key", "sk-open-sesame-now");
+    await other.check("#key-keep");
+    await other.press("#key", "Enter");
+    await other.waitForSelector("#model:enabled");
+    const third = await context.newPage();
+    await third.goto(locked.url);
+    await third.waitForSelector("#model:enabled");
   } finally {
     await context.close();
     await locked.stop();
     await rm(folder, { recursive: true });
   }
+});
+
+inBrowser("two tabs: what both write is kept, and an answer is seen as it grows", DESKTOP, async (page, context) => {
+  await ask(page, "What do bees make?");
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await other.waitForSelector("#model:enabled");
+  await longStory(page);
+  await write(page, STORY);
+  await until(async () => (await other.locator(".message").count()) === 4, "the other tab to show it");
+  assert.equal(await other.getAttribute("#send", "aria-label"), "Stop");
+  assert.equal(await other.locator(".ending").count(), 0, "nothing is cut off yet");
+  await idle(page);
+  await other.waitForSelector(".message:last-child[aria-busy=false] .ending");
+  await other.waitForSelector("#send[aria-label=Send]");
+  await ask(other, "And what do foxes eat?");
+  await until(async () => (await page.locator(".message").count()) === 6, "the first tab to show it");
+  await page.reload();
+  assert.equal(await page.locator(".message").count(), 6);
+});
+
+inBrowser("a very long conversation shows its end, and the rest when it is asked for", DESKTOP, async (page) => {
+  const messages = Array.from({ length: 250 }, (_, i) => ({
+    id: `m${i}`, parent: i > 0 ? `m${i - 1}` : null, role: i % 2 ? "assistant" : "user", text: `number ${i}`, created: i, finish: "stop",
+  }));
+  const conversation = { id: "long", title: "Long", created: 1, updated: 2, model: "", system: "", sampling: {}, leaf: "m249", messages };
+  const file = JSON.stringify({ format: "tandem-conversations", version: 1, conversations: [conversation] });
+  await page.setInputFiles("#import-file", { name: "long.json", mimeType: "application/json", buffer: Buffer.from(file) });
+  await page.click("#conversations .open");
+  assert.equal(await page.locator(".message").count(), 100);
+  const top = () => page.$eval("[data-id=m150]", (message) => message.getBoundingClientRect().top);
+  await page.$eval("[data-id=m150]", (message) => message.scrollIntoView());
+  const before = await top();
+  const earlier = () => page.$eval(".earlier", (button) => button.click()); // a real click would scroll there
+  await earlier();
+  assert.equal(await page.locator(".message").count(), 200);
+  assert.ok(Math.abs(await top() - before) < 2, "what was read stays in place");
+  await earlier();
+  assert.equal(await page.locator(".message").count(), 250);
+  assert.equal(await page.locator(".earlier").count(), 0);
+});
+
+inBrowser("text that is pasted by the page is folded, and runs as its language does", DESKTOP, async (page) => {
+  await answerWith(page, "مرحبا بالعالم\n\n```c\nint x;\n```\n\nHello, 你好");
+  const pasted = `first line\n${"word ".repeat(20_000)}`;
+  await ask(page, pasted);
+  const height = () => page.$eval(".message.user .message-body", (body) => body.offsetHeight);
+  assert.ok(await height() < 400);
+  await page.click("text=Show all");
+  assert.ok(await height() > 1000);
+  await page.click("text=Show less");
+  const directions = await page.$$eval(".prose .block, .code-frame", (all) => all.map((one) => getComputedStyle(one).direction));
+  assert.deepEqual(directions, ["rtl", "ltr", "ltr", "ltr"]);
 });
 
 test("the page's files come with their policy, and travel once", async () => {
@@ -291,7 +547,18 @@ inBrowser("the live view under load", { viewport: { width: 1440, height: 1100 } 
   await until(async () => /^M[\d.]+ [\d.]+(L[\d.]+ [\d.]+){3}/.test(await page.getAttribute("#machine .chart-line.tokens", "d")), "a line");
   assert.ok(await page.locator("#machine .device .bar").count() > 0, "devices");
   assert.match(await page.innerText("#machine .model .small"), /of \d+ cache blocks/);
-  assert.match(await page.locator("#machine .map-row svg").first().getAttribute("aria-label"), /layers 0 to \d+/);
+  const { memory_map: map } = await live(server);
+  const bytes = (layer) => map.filter((entry) => layer(entry.layer)).reduce((sum, entry) => sum + entry.bytes, 0);
+  const widths = await page.$$eval("#machine .map-bar .part:not(.tiny)", (parts) =>
+    Object.fromEntries(parts.map((part) => [part.classList[1], part.getBoundingClientRect().width])));
+  assert.ok(Object.keys(widths).length > 1, JSON.stringify(widths));
+  const layers = bytes((layer) => Number.isInteger(Number(layer)));
+  for (const [name, width] of Object.entries(widths)) {
+    const expected = (name === "layers" ? layers : bytes((layer) => layer === name)) / layers;
+    assert.ok(Math.abs(width - expected * widths.layers) <= 1, `${name} is to scale: ${width}, ${expected * widths.layers}`);
+  }
+  assert.match(await page.innerText("#machine .map-legend"), /Layers 0 to \d+\s*\d+ × [\d.]+ [KM]iB\s+[\d.]+ MiB/);
+  assert.match(await page.getAttribute("#machine .map-bar", "aria-label"), /Layers 0 to \d+ [\d.]+ MiB, .*Cache [\d.]+ [MG]iB/);
   await picture(page, "machine");
   await checkAccess(page, "machine");
   stop.abort();
@@ -311,7 +578,7 @@ inBrowser("everything works from the keyboard", DESKTOP, async (page) => {
   await until(async () => (await answers(page).innerText()).length > 20, "some text");
   await page.keyboard.press("Escape");
   await idle(page);
-  assert.equal(await page.innerText(".ending"), "Stopped.");
+  assert.equal(await page.innerText(".ending p"), "Stopped.");
   await page.keyboard.press("ArrowUp");
   assert.equal(await focused(), "Edit your message");
   await page.keyboard.press("Escape");

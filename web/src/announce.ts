@@ -11,16 +11,17 @@ export function announce(text: string): void {
 }
 
 export class SentenceReader {
-  #said = 0;
+  // `said`: so many letters need not be read, an answer that goes on had them before.
+  constructor(private said = 0) {}
 
   // Says the sentences that are complete; at the end, also what is left.
   read(text: string, ended: boolean): void {
-    const fresh = text.slice(this.#said);
+    const fresh = text.slice(this.said);
     const end = ended
       ? fresh.length
       : Math.max(fresh.lastIndexOf(". "), fresh.lastIndexOf("\n"), fresh.lastIndexOf("? ")) + 1;
     if (end <= 0) return;
-    this.#said += end;
+    this.said += end;
     const sentence = fresh.slice(0, end).trim();
     if (sentence) announce(sentence);
   }

@@ -2,7 +2,8 @@
 
 import { ApiError, type ChatRequest, streamChat, type Usage } from "./api.ts";
 import { SentenceReader, announce } from "./announce.ts";
-import { addMessage, type Conversation, type Finish, type Message, path } from "./conversation.ts";
+import { addMessage, type Conversation, type Finish, type Message, readPath, type Stats } from "./conversation.ts";
+import { detailsOf, problemOf } from "./problems.ts";
 
 interface Running {
   message: Message;
@@ -30,12 +31,26 @@ export class Answers {
     this.#running.get(conversation.id)?.stop.abort();
   }
 
-  // Answers the message `parent` of the conversation.
-  async start(conversation: Conversation, parent: string): Promise<void> {
+  // Answers the message `parent` of the conversation; `before` is what the model reads ahead of it.
+  start(conversation: Conversation, parent: string, before: Message[] = []): Promise<void> {
     this.stop(conversation);
     conversation.leaf = parent;
-    const request = makeRequest(conversation);
+    const request = makeRequest(conversation, before);
     const message = addMessage(conversation, parent, { role: "assistant", text: "", model: conversation.model });
+    return this.#run(conversation, message, request);
+  }
+
+  // Writes on where the answer at the end of the branch has ended.
+  goOn(conversation: Conversation, message: Message): Promise<void> {
+    this.stop(conversation);
+    const request: ChatRequest = { ...makeRequest(conversation, []), continue_final_message: true };
+    if (message.reasoning) request["chat_template_kwargs"] = { enable_thinking: false }; // that was done before
+    message.model = conversation.model;
+    for (const field of ["finish", "problem", "error"] as const) delete message[field];
+    return this.#run(conversation, message, request);
+  }
+
+  async #run(conversation: Conversation, message: Message, request: ChatRequest): Promise<void> {
     const running = { message, stop: new AbortController() };
     this.#running.set(conversation.id, running);
     announce("Answering");
@@ -46,10 +61,7 @@ export class Answers {
       if (running.stop.signal.aborted) message.finish = "stopped";
       else failure = error;
     }
-    if (failure) {
-      message.finish = "failed";
-      message.error = failure instanceof ApiError ? failure.message : `The page failed: ${String(failure)}`;
-    }
+    if (failure) fail(message, failure);
     if (this.#running.get(conversation.id) === running) this.#running.delete(conversation.id);
     conversation.updated = Date.now();
     this.#watcher.ended(conversation, message, failure);
@@ -57,7 +69,7 @@ export class Answers {
 
   async #read(conversation: Conversation, { message, stop }: Running, request: ChatRequest): Promise<void> {
     const begin = performance.now();
-    const voice = new SentenceReader();
+    const voice = new SentenceReader(message.text.length);
     let first = 0;
     let frame = 0;
     let usage: Usage | null = null;
@@ -82,20 +94,49 @@ export class Answers {
     }
     const end = performance.now();
     voice.read(message.text, true);
-    message.stats = {
+    const stats = {
       tokens: usage?.completion_tokens ?? 0,
       promptTokens: usage?.prompt_tokens ?? 0,
       cachedTokens: usage?.prompt_tokens_details?.cached_tokens ?? 0,
       firstTokenMs: Math.round((first || end) - begin),
       totalMs: Math.round(end - begin),
     };
+    message.stats = message.stats ? together(message.stats, stats) : stats;
+    const { window } = conversation;
+    if (window) window.since = Math.min(window.since, message.created); // its tokens are those of the window
   }
 }
 
-function makeRequest(conversation: Conversation): ChatRequest {
-  const messages: ChatRequest["messages"] = path(conversation)
-    .filter((message) => message.role === "user" || message.text !== "")
-    .map((message) => ({ role: message.role, content: message.text }));
+// An answer that went on: its first part was in the prompt of the second.
+function together(first: Stats, second: Stats): Stats {
+  return {
+    tokens: first.tokens + second.tokens,
+    promptTokens: Math.max(0, second.promptTokens - first.tokens),
+    cachedTokens: second.cachedTokens,
+    firstTokenMs: first.firstTokenMs,
+    totalMs: first.totalMs + second.totalMs - second.firstTokenMs,
+  };
+}
+
+function fail(message: Message, failure: unknown): void {
+  message.finish = "failed";
+  message.problem = problemOf(failure);
+  message.error = detailsOf(failure);
+  const promptTokens = failure instanceof ApiError ? failure.fault.promptTokens : undefined;
+  if (promptTokens) message.stats = { tokens: 0, promptTokens, cachedTokens: 0, firstTokenMs: 0, totalMs: 0 };
+}
+
+// What was too long is not sent again with the next question, and chat templates want question and answer in turn:
+// questions that were never answered are one with the next.
+function makeRequest(conversation: Conversation, before: Message[]): ChatRequest {
+  const messages: ChatRequest["messages"] = [];
+  for (const { role, text, problem } of [...before, ...readPath(conversation)]) {
+    const last = messages.at(-1);
+    if (role === "assistant" && text === "") {
+      if (problem === "context" || problem === "size") messages.pop();
+    } else if (role === "user" && last?.role === "user") last.content += `\n\n${text}`;
+    else messages.push({ role, content: text });
+  }
   if (conversation.system) messages.unshift({ role: "system", content: conversation.system });
   return { ...(conversation.model ? { model: conversation.model } : {}), messages, ...conversation.sampling };
 }

@@ -5,7 +5,9 @@ import { readEvents } from "./sse.ts";
 
 export interface Model {
   id: string;
-  max_model_len?: number;
+  state?: string;
+  max_model_len?: number; // its context, once it has been loaded
+  default_sampling?: Record<string, number>;
 }
 
 export interface ChatRequest {
@@ -26,7 +28,14 @@ export interface ChatChunk {
     finish_reason: string | null;
   }[];
   usage?: Usage | null;
-  error?: { message: string };
+  error?: ErrorBody;
+}
+
+interface ErrorBody {
+  message?: string;
+  type?: string;
+  code?: string | number | null;
+  n_prompt_tokens?: number;
 }
 
 export interface Pool {
@@ -54,11 +63,26 @@ export interface Live {
   memory_map: { model: string; layer: string | number; device: string; pool: string; bytes: number }[];
 }
 
-// An answer that is no success, or none at all; the message is one line for people.
+export interface Health {
+  status: string; // "ok", "loading", "draining", "error"
+  progress?: number;
+}
+
+// What the server said of an error besides its message.
+export interface Fault {
+  type?: string | undefined;
+  code?: string | undefined;
+  promptTokens?: number | undefined; // of a prompt that was too long
+  retryAfter?: string | undefined; // seconds
+  begun?: boolean; // the connection broke after the answer had begun
+}
+
+// An answer that is no success, or none at all; the message is one line in the server's words.
 export class ApiError extends Error {
   constructor(
     message: string,
     readonly status: number, // 0: the server could not be reached
+    readonly fault: Fault = {},
   ) {
     super(message);
   }
@@ -69,23 +93,43 @@ export async function listModels(): Promise<Model[]> {
   return ((await response.json()) as { data: Model[] }).data;
 }
 
+// Null: nobody answers.
+export async function askHealth(): Promise<Health | null> {
+  try {
+    const response = await fetch("health", { cache: "no-store" });
+    return (await response.json()) as Health;
+  } catch {
+    return null;
+  }
+}
+
 export async function* streamChat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatChunk> {
   const body = JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } });
   const response = await ask("v1/chat/completions", { method: "POST", body, signal });
   let complete = false;
-  for await (const data of readEvents(response.body!)) {
+  for await (const data of events(response, signal)) {
     if (data === "[DONE]") return;
     const chunk = JSON.parse(data) as ChatChunk;
-    if (chunk.error) throw new ApiError(oneLine(chunk.error.message), response.status);
+    if (chunk.error) throw errorOf(chunk.error, response.status);
     complete ||= chunk.choices.some((choice) => choice.finish_reason !== null);
     yield chunk;
   }
-  if (!complete) throw new ApiError("The connection ended before the answer did", 0);
+  if (!complete) throw new ApiError("The connection ended before the answer did", 0, { begun: true });
 }
 
 export async function* streamLive(signal: AbortSignal): AsyncGenerator<Live> {
   const response = await ask("api/tandem/live", { signal });
-  for await (const data of readEvents(response.body!)) yield JSON.parse(data) as Live;
+  for await (const data of events(response, signal)) yield JSON.parse(data) as Live;
+}
+
+// A connection that breaks is told by the browser as a TypeError of its own words.
+async function* events(response: Response, signal: AbortSignal): AsyncGenerator<string> {
+  try {
+    yield* readEvents(response.body!);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new ApiError(String((error as Error).message), 0, { begun: true });
+  }
 }
 
 async function ask(path: string, options: RequestInit): Promise<Response> {
@@ -97,7 +141,7 @@ async function ask(path: string, options: RequestInit): Promise<Response> {
     response = await fetch(path, { ...options, headers });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError("The server cannot be reached", 0);
+    throw new ApiError(String((error as Error).message), 0);
   }
   if (!response.ok) throw await readError(response);
   return response;
@@ -105,16 +149,23 @@ async function ask(path: string, options: RequestInit): Promise<Response> {
 
 async function readError(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
-  let message = text;
+  const retryAfter = response.headers.get("Retry-After") ?? undefined;
   try {
-    const body = JSON.parse(text) as { error?: { message?: string } | string };
-    message = (typeof body.error === "string" ? body.error : body.error?.message) ?? text;
+    const { error } = JSON.parse(text) as { error?: ErrorBody | string };
+    if (error) return errorOf(typeof error === "string" ? { message: error } : error, response.status, retryAfter);
   } catch {
     // not JSON: a proxy's page, perhaps
   }
-  const wait = response.headers.get("Retry-After");
-  const hint = wait && response.status !== 401 ? ` (try again in ${wait} s)` : "";
-  return new ApiError((oneLine(message) || `The server answered ${response.status}`) + hint, response.status);
+  return errorOf({ message: text }, response.status, retryAfter);
+}
+
+function errorOf(body: ErrorBody, status: number, retryAfter?: string): ApiError {
+  return new ApiError(oneLine(body.message ?? "") || `The server answered ${status}`, status, {
+    type: body.type,
+    code: typeof body.code === "string" ? body.code : undefined,
+    promptTokens: body.n_prompt_tokens,
+    retryAfter,
+  });
 }
 
 function oneLine(text: string): string {

@@ -1,5 +1,7 @@
 // Conversations: trees of messages. An edit or a retry adds a branch, so nothing that was said is lost.
 
+import type { Problem } from "./problems.ts";
+
 export interface Sampling {
   temperature?: number;
   top_p?: number;
@@ -30,8 +32,15 @@ export interface Message {
   reasoning?: string;
   model?: string;
   finish?: Finish; // of an answer; none: it still comes, or was cut off
-  error?: string;
+  problem?: Problem; // why it failed
+  error?: string; // the same in the server's words
   stats?: Stats;
+}
+
+// The model reads the branch from this message on; what is before is shown only.
+export interface Window {
+  first: string;
+  since: number; // Unix milliseconds: answers from before have counted the tokens of more
 }
 
 export interface Conversation {
@@ -44,6 +53,8 @@ export interface Conversation {
   sampling: Sampling;
   leaf: string | null; // the end of the branch that is shown
   messages: Message[];
+  window?: Window;
+  summaryOf?: string; // the conversation that its first question is about
 }
 
 const TITLE_LENGTH = 60;
@@ -83,6 +94,34 @@ export function path(conversation: Conversation): Message[] {
   return messages.reverse();
 }
 
+// What the model reads of them.
+export function readPath(conversation: Conversation): Message[] {
+  const messages = path(conversation);
+  const first = messages.findIndex(({ id }) => id === conversation.window?.first);
+  return first > 0 ? messages.slice(first) : messages;
+}
+
+// The tokens of the context that the branch takes, as the last answer has told; null: no answer has.
+export function tokensUsed(conversation: Conversation): number | null {
+  const since = conversation.window?.since ?? 0;
+  const last = readPath(conversation).findLast(({ stats, created }) => stats?.promptTokens && created >= since);
+  if (!last?.stats) return null;
+  const { promptTokens, tokens } = last.stats;
+  return promptTokens + Math.max(0, tokens - 1); // the last token of an answer has not been read yet
+}
+
+// The question from which on the branch takes half of the context or less, the last one at the latest; null: none is
+// before it that could be left out.
+export function recentStart(conversation: Conversation, context: number): Message | null {
+  const messages = readPath(conversation);
+  const length = (from: number) => messages.slice(from).reduce((sum, { text }) => sum + text.length, 0);
+  const used = tokensUsed(conversation) ?? context;
+  const most = (length(0) * context) / 2 / Math.max(1, used); // letters that make half of the context
+  const questions = messages.flatMap(({ role }, i) => (role === "user" && i > 0 ? [i] : []));
+  const start = questions.find((i) => length(i) <= most) ?? questions.at(-1);
+  return start === undefined ? null : messages[start]!;
+}
+
 export function siblings(conversation: Conversation, message: Message): Message[] {
   return conversation.messages.filter((other) => other.parent === message.parent && other.role === message.role);
 }
@@ -98,6 +137,16 @@ export function addMessage(
   conversation.updated = added.created;
   conversation.title ||= firstTitle(conversation);
   return added;
+}
+
+// Takes over what another tab has written meanwhile: nothing is ever taken away, and answers only grow.
+export function adopt(conversation: Conversation, other: Conversation): void {
+  const known = new Map(conversation.messages.map((message) => [message.id, message]));
+  for (const message of other.messages) {
+    const mine = known.get(message.id);
+    if (!mine) conversation.messages.push(message);
+    else if (message.text.length > mine.text.length) Object.assign(mine, message);
+  }
 }
 
 // Shows the branch of this message: down to the newest of its descendants.

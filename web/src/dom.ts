@@ -50,12 +50,23 @@ const ICONS = {
   right: "M10 6l6 6-6 6",
   send: "M12 19V5M6 11l6-6 6 6",
   stop: "M7.5 7.5h9v9h-9z",
+  wrap: "M4 6h16M4 12h13a3.5 3.5 0 0 1 0 7h-4M15.5 16.5L13 19l2.5 2.5M4 19h4",
   trash: "M5 7h14M10 7V4.5h4V7M7 7l.8 12.5h8.4L17 7",
 };
 export type IconName = keyof typeof ICONS;
 
 export function icon(name: IconName): SVGSVGElement {
   return svg("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+}
+
+// Two rings, part of the page: it stays when the server does not.
+export function logo(): SVGSVGElement {
+  return svg(
+    "svg",
+    { viewBox: "0 0 32 32", class: "logo", "aria-hidden": "true" },
+    svg("circle", { cx: 11.5, cy: 16, r: 8.5 }),
+    svg("circle", { cx: 20.5, cy: 16, r: 8.5, class: "front" }),
+  );
 }
 
 export function iconButton(name: IconName, label: string, onclick: () => void, className = ""): HTMLButtonElement {

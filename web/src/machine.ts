@@ -4,6 +4,7 @@ import { ApiError, type Live, streamLive } from "./api.ts";
 import { Chart } from "./chart.ts";
 import { find, h } from "./dom.ts";
 import { formatBytes, memoryMap } from "./memory_map.ts";
+import { problemOf, sentenceOf } from "./problems.ts";
 
 const AGAIN_MS = 2000;
 const CELLS = 96; // of the picture of the cache
@@ -17,10 +18,11 @@ export class Machine {
   #devices = h("section", { "aria-label": "Devices" });
   #models = h("section", { "aria-label": "Models" });
   #map = h("section", { "aria-label": "Memory map" });
+  #drawnMap = "";
   #notice = h("p", { class: "notice", role: "status" }, "Connecting…");
   #listening: AbortController | null = null;
 
-  constructor(private unauthorized: () => void) {
+  constructor(private failed: (error: unknown) => void) {
     const legend = h(
       "p",
       { class: "rates" },
@@ -66,16 +68,14 @@ export class Machine {
     while (!signal.aborted) {
       try {
         for await (const live of streamLive(signal)) this.#draw(live);
-        this.#say("The server hung up.");
+        this.#say("The server has ended the live view.");
       } catch (error) {
         if (signal.aborted) return;
-        this.#say(
-          error instanceof ApiError && error.status === 404
-            ? "This server has no live view."
-            : String((error as Error).message),
-        );
-        if (error instanceof ApiError && error.status === 401) this.unauthorized();
-        if (error instanceof ApiError && error.status >= 400 && error.status < 500) return;
+        const status = error instanceof ApiError ? error.status : undefined;
+        const sentence = sentenceOf(status === 0 ? "unreachable" : problemOf(error));
+        this.#say(status === 404 ? "This server has no live view." : sentence);
+        this.failed(error);
+        if (status !== undefined && status >= 400 && status < 500) return; // asking again helps nobody
       }
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
@@ -99,6 +99,14 @@ export class Machine {
     );
     this.#devices.replaceChildren(h("h2", {}, "Devices"), ...live.devices.map(drawDevice));
     this.#models.replaceChildren(h("h2", {}, "Models"), ...live.models.map(drawModel));
+    this.#drawMap(live);
+  }
+
+  // It changes when a model comes or goes: between, pointers may rest on it.
+  #drawMap(live: Live): void {
+    const drawn = JSON.stringify(live.memory_map);
+    if (drawn === this.#drawnMap) return;
+    this.#drawnMap = drawn;
     const maps = memoryMap(live);
     this.#map.replaceChildren(
       h("h2", {}, "Memory map"),

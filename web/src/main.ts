@@ -9,8 +9,10 @@ import "./style/machine.css";
 import "./style/dialogs.css";
 import "./style/small.css";
 import { Answers } from "./answers.ts";
-import { ApiError, listModels } from "./api.ts";
+import { ApiError } from "./api.ts";
 import { Composer } from "./composer.ts";
+import { Connection } from "./connection.ts";
+import { ContextGauge } from "./context_gauge.ts";
 import {
   addMessage,
   chooseBranch,
@@ -18,36 +20,49 @@ import {
   firstTitle,
   type Message,
   newConversation,
+  path,
+  readPath,
+  recentStart,
 } from "./conversation.ts";
-import { find, h } from "./dom.ts";
+import { find, logo } from "./dom.ts";
+import { KeyForm } from "./key_form.ts";
+import { Library } from "./library.ts";
 import { Machine } from "./machine.ts";
 import { MessagesView } from "./messages_view.ts";
+import { ModelPicker } from "./model_picker.ts";
 import { Panels } from "./panels.ts";
-import { applyTheme, preferences, setPreferences } from "./preferences.ts";
+import { applyLook, preferences, readPreferences, setPreferences } from "./preferences.ts";
+import { problemOf, sentenceOf } from "./problems.ts";
 import { Settings } from "./settings.ts";
 import { Sidebar } from "./sidebar.ts";
-import { Store } from "./store.ts";
 import { toast } from "./toast.ts";
-import { exportText, importText } from "./transfer.ts";
 
-const SAVE_MS = 1000; // between two saves of an answer that grows
+const SUMMARY = "Summarise our conversation so far, so that we can go on from there.";
 
-const store = new Store();
-const conversations = new Map<string, Conversation>();
 let current: Conversation = newConversation(preferences().defaults);
-const lastSaved = new Map<string, number>();
+
+const library = new Library({
+  isAnswering: (conversation) => answers.message(conversation) !== null,
+  changed(id) {
+    if (id !== current.id) return drawSidebar();
+    current = library.get(id) ?? current;
+    show();
+  },
+});
 
 const answers = new Answers({
   changed(conversation, message) {
     if (conversation === current) messages.update(conversation, message, true);
-    if (Date.now() - (lastSaved.get(conversation.id) ?? 0) > SAVE_MS) void save(conversation);
+    library.saveWhileItGrows(conversation);
   },
   ended(conversation, message, error) {
-    void save(conversation);
-    if (error instanceof ApiError && error.status === 401) askForKey();
+    void library.save(conversation);
+    if (error) noticeFailure(error);
+    else if (!picker.model?.max_model_len) void loadModels(); // it is loaded now, and its context is known
     if (conversation === current) {
       messages.update(conversation, message, false);
-      composer.setBusy(answers.message(current) !== null);
+      composer.setBusy(runningMessage() !== null);
+      drawGauge();
     }
     drawSidebar();
   },
@@ -63,81 +78,148 @@ const messages = new MessagesView({
     const question = current.messages.find((other) => other.id === message.parent);
     if (question) answer(question);
   },
+  goOn: (message) => goOn(message),
+  leaveOut(message) {
+    leaveOut();
+    if (message.text !== "") return goOn(message);
+    const question = current.messages.find((other) => other.id === message.parent);
+    if (question) answer(question);
+  },
+  summarise,
+  editQuestion: () => messages.editLast(),
+  askForKey: () => keyForm.ask(),
+  openSettings: () => settings.open(current, picker.model),
+  context: () => picker.model?.max_model_len,
+  hasNoModels: () => picker.hasNone,
+  readAll() {
+    delete current.window;
+    void library.save(current);
+    show();
+  },
   choose(message) {
     answers.stop(current);
     chooseBranch(current, message);
-    void save(current);
+    void library.save(current);
     show();
   },
 });
 
 const composer = new Composer({
   send: (text) => send(text),
-  stop: () => answers.stop(current),
+  stop() {
+    if (library.isWrittenElsewhere(current)) toast("Another tab writes this answer: it can be stopped there.");
+    else answers.stop(current);
+  },
   editLast: () => messages.editLast(),
 });
 
 const sidebar = new Sidebar({
   open: (id) => open(id),
-  remove: (id) => void remove(id),
-  exportAll,
-  importFile: (file) => void importFile(file),
+  remove,
+  exportAll: () => library.exportAll(),
+  importFile: (file) => void library.importFile(file),
 });
 
 const settings = new Settings(({ title, system, sampling }, keyChanged) => {
   Object.assign(current, { title: title || firstTitle(current), system, sampling });
   setPreferences({ defaults: { ...preferences().defaults, system, sampling } });
-  if (current.messages.length > 0) void save(current);
+  if (current.messages.length > 0) void library.save(current);
   drawSidebar();
   if (keyChanged) void loadModels();
 });
 
-const machine = new Machine(() => askForKey());
+const picker = new ModelPicker((model) => {
+  current.model = model;
+  setPreferences({ defaults: { ...preferences().defaults, model } });
+  drawGauge();
+});
+const keyForm = new KeyForm(() => void loadModels());
+const connection = new Connection(() => void loadModels());
+const gauge = new ContextGauge(() => {
+  leaveOut();
+  show();
+});
+const machine = new Machine(noticeFailure);
 const panels = new Panels((open) => {
   machine.open = open;
 });
 
 function show(): void {
-  messages.show(current, answers.message(current));
-  composer.setBusy(answers.message(current) !== null);
-  const model = find<HTMLSelectElement>("model");
-  if (current.model && Array.from(model.options, (option) => option.value).includes(current.model))
-    model.value = current.model;
+  messages.show(current, runningMessage());
+  composer.setBusy(runningMessage() !== null);
+  picker.choose(current.model);
+  drawGauge();
   find("heading").textContent = current.title || "New conversation";
   document.title = current.title ? `${current.title} – Tandem` : "Tandem";
   drawSidebar();
 }
 
+// The answer of the conversation shown that is being written, here or in another tab.
+function runningMessage(): Message | null {
+  const elsewhere = library.isWrittenElsewhere(current) ? path(current).at(-1) : undefined;
+  return answers.message(current) ?? elsewhere ?? null;
+}
+
 function drawSidebar(): void {
-  sidebar.show([...conversations.values()], current.id);
+  sidebar.show(library.list(), current.id);
+}
+
+function drawGauge(): void {
+  const context = picker.model?.max_model_len;
+  gauge.show(current, context, context !== undefined && recentStart(current, context) !== null);
 }
 
 function send(text: string): void {
-  conversations.set(current.id, current);
-  const running = answers.message(current);
-  if (running) return;
+  library.add(current);
+  if (runningMessage()) return;
   answer(addMessage(current, current.leaf, { role: "user", text }));
 }
 
 function answer(question: Message): void {
-  current.model = find<HTMLSelectElement>("model").value;
+  current.model = picker.chosen;
   history.replaceState(null, "", `#${current.id}`);
-  void answers.start(current, question.id);
-  void save(current);
+  const told = question.parent === null ? library.get(current.summaryOf ?? "") : undefined;
+  void answers.start(current, question.id, told ? recentMessages(told) : []);
+  showAnswering();
+}
+
+function goOn(message: Message): void {
+  current.model = picker.chosen;
+  void answers.goOn(current, message);
+  showAnswering();
+}
+
+function showAnswering(): void {
+  void library.save(current);
   show();
   composer.focus();
 }
 
-async function save(conversation: Conversation): Promise<void> {
-  if (!conversations.has(conversation.id)) return; // deleted meanwhile
-  lastSaved.set(conversation.id, Date.now());
-  await store
-    .put(conversation)
-    .catch((error: unknown) => toast(`The conversation could not be kept: ${String(error)}`));
+// The model reads on from where half of its context is free.
+function leaveOut(): void {
+  const first = recentStart(current, picker.model?.max_model_len ?? 0);
+  if (first) current.window = { first: first.id, since: Date.now() };
+  void library.save(current);
+}
+
+// What was said last, to the last answer: half of the context at most.
+function recentMessages(conversation: Conversation): Message[] {
+  const last = readPath(conversation).findLast(({ role, text }) => role === "assistant" && text !== "");
+  const answered = { ...conversation, leaf: last?.id ?? null };
+  const messages = readPath(answered);
+  const first = recentStart(answered, picker.model?.max_model_len ?? 0);
+  return first ? messages.slice(messages.indexOf(first)) : messages;
+}
+
+function summarise(): void {
+  const { id, model, system, sampling, title } = current;
+  current = newConversation({ model, system, sampling });
+  Object.assign(current, { summaryOf: id, title: `${title} (continued)` });
+  send(SUMMARY);
 }
 
 function open(id: string): void {
-  const conversation = conversations.get(id);
+  const conversation = library.get(id);
   if (!conversation) return;
   current = conversation;
   history.replaceState(null, "", `#${id}`);
@@ -147,76 +229,58 @@ function open(id: string): void {
 }
 
 function startNew(): void {
-  current = newConversation({ ...preferences().defaults, model: find<HTMLSelectElement>("model").value });
+  current = newConversation({ ...preferences().defaults, model: picker.chosen });
   history.replaceState(null, "", "#");
   panels.closeOverlays();
   show();
   composer.focus();
 }
 
-async function remove(id: string): Promise<void> {
-  const conversation = conversations.get(id);
+function remove(id: string): void {
+  const conversation = library.get(id);
   if (!conversation) return;
   answers.stop(conversation);
-  conversations.delete(id);
+  void library.remove(id);
   if (conversation === current) startNew();
   else drawSidebar();
   const undo = () => {
-    conversations.set(id, conversation);
-    void save(conversation);
+    library.add(conversation);
+    void library.save(conversation);
     open(id);
   };
   toast(`“${conversation.title || "Untitled"}” was deleted.`, { label: "Undo", run: undo });
-  await store.remove(id);
-}
-
-function exportAll(): void {
-  const blob = new Blob([exportText([...conversations.values()])], { type: "application/json" });
-  const link = h("a", {
-    href: URL.createObjectURL(blob),
-    download: `tandem-${new Date().toISOString().slice(0, 10)}.json`,
-  });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
-
-async function importFile(file: File): Promise<void> {
-  try {
-    const read = importText(await file.text());
-    for (const conversation of read) {
-      const known = conversations.get(conversation.id);
-      if (known && known.updated >= conversation.updated) continue; // the newer one stays
-      conversations.set(conversation.id, conversation);
-      await save(conversation);
-      if (conversation.id === current.id) current = conversation;
-    }
-    toast(read.length === 1 ? "1 conversation was imported." : `${read.length} conversations were imported.`);
-  } catch (error) {
-    toast(`${file.name}: ${(error as Error).message}`);
-  }
-  show();
 }
 
 async function loadModels(): Promise<void> {
-  const select = find<HTMLSelectElement>("model");
   try {
-    const models = await listModels();
-    const wanted = current.model || preferences().defaults.model;
-    select.replaceChildren(...models.map(({ id }) => h("option", { value: id }, id)));
-    if (models.some(({ id }) => id === wanted)) select.value = wanted;
-    find("key-form").hidden = true;
+    await picker.load();
+    keyForm.hide();
     machine.restart();
+    const wanted = current.model || preferences().defaults.model;
+    if (!picker.choose(wanted) && wanted && !picker.isEmpty) {
+      toast(`The server does not have the model “${wanted}”: “${picker.chosen}” answers instead.`);
+      current.model = picker.chosen;
+      setPreferences({ defaults: { ...preferences().defaults, model: picker.chosen } });
+    }
+    if (current.messages.length === 0) show();
+    else drawGauge();
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) askForKey();
-    else toast((error as Error).message, { label: "Try again", run: () => void loadModels() });
+    noticeFailure(error);
   }
 }
 
-function askForKey(): void {
-  const form = find("key-form");
-  if (!form.hidden) return;
-  form.hidden = false;
-  find<HTMLInputElement>("key").focus();
+// What a failed request tells of the server: that it is gone, not ready, or wants a key.
+function noticeFailure(error: unknown): void {
+  const problem = problemOf(error);
+  if (problem === "key") {
+    picker.say("Key needed");
+    keyForm.ask();
+  } else if (problem === "lost" || problem === "unreachable" || problem === "starting") {
+    if (picker.isEmpty) picker.say("No server");
+    connection.missed();
+  } else if (picker.isEmpty && error instanceof ApiError) {
+    toast(sentenceOf(problem), { label: "Try again", run: () => void loadModels() });
+  }
 }
 
 function listenToThePage(): void {
@@ -225,43 +289,21 @@ function listenToThePage(): void {
     composer.focus();
   });
   find("new").addEventListener("click", startNew);
-  find("open-settings").addEventListener("click", () => settings.open(current));
-  find("model").addEventListener("change", (event) => {
-    const { value } = event.target as HTMLSelectElement;
-    current.model = value;
-    setPreferences({ defaults: { ...preferences().defaults, model: value } });
-  });
-  find("key-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    setPreferences({ key: find<HTMLInputElement>("key").value.trim() });
-    find("key-form").hidden = true;
-    void loadModels();
-  });
+  find("open-settings").addEventListener("click", () => settings.open(current, picker.model));
   addEventListener("hashchange", () => open(location.hash.slice(1)));
-  addEventListener("pagehide", () => {
-    if (answers.message(current)) void save(current);
+  addEventListener("pagehide", () => library.leave(current));
+  addEventListener("storage", () => {
+    readPreferences();
+    applyLook();
   });
-  store.onChange((id) => void readAgain(id));
-}
-
-// Another tab has changed it.
-async function readAgain(id: string): Promise<void> {
-  const conversation = await store.get(id);
-  if (answers.message(current) && id === current.id) return;
-  if (conversation) conversations.set(id, conversation);
-  else conversations.delete(id);
-  if (id === current.id && conversation) current = conversation;
-  if (id === current.id) show();
-  else drawSidebar();
 }
 
 async function start(): Promise<void> {
-  applyTheme();
+  applyLook();
+  find("brand").prepend(logo());
   listenToThePage();
-  const kept = await store.open();
-  if (!kept) toast("This browser gives no storage: conversations are gone when the page is closed.");
-  for (const conversation of await store.all()) conversations.set(conversation.id, conversation);
-  current = conversations.get(location.hash.slice(1)) ?? current;
+  await library.open();
+  current = library.get(location.hash.slice(1)) ?? current;
   show();
   composer.focus();
   panels.start();

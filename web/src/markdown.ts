@@ -2,8 +2,9 @@
 
 import DOMPurify from "dompurify";
 import { marked, type Token } from "marked";
-import { copyButton, h } from "./dom.ts";
+import { copyButton, h, iconButton } from "./dom.ts";
 import { highlight } from "./highlight.ts";
+import { applyLook, preferences, setPreferences } from "./preferences.ts";
 
 const ALLOWED = {
   ALLOWED_TAGS:
@@ -60,11 +61,12 @@ function dressCode(code: HTMLElement): void {
   const text = code.textContent ?? "";
   const frame = h(
     "div",
-    { class: "code-frame" },
+    { class: "code-frame", dir: "ltr" },
     h(
       "div",
       { class: "code-head" },
-      h("span", {}, language || "code"),
+      h("span", { class: "grow" }, language || "code"),
+      wrapButton(),
       copyButton(() => text),
     ),
   );
@@ -72,17 +74,34 @@ function dressCode(code: HTMLElement): void {
   frame.append(pre);
 }
 
+// Breaks the lines of all code, here and later: whoever wants it once wants it again.
+function wrapButton(): HTMLButtonElement {
+  const button = iconButton("wrap", "Wrap lines", () => {
+    setPreferences({ wrapsCode: !preferences().wrapsCode });
+    applyLook();
+    for (const other of document.querySelectorAll(".wrap")) mark(other);
+  });
+  const mark = (other: Element) => other.setAttribute("aria-pressed", String(preferences().wrapsCode));
+  button.classList.add("wrap");
+  mark(button);
+  return button;
+}
+
 export class MarkdownView {
   readonly element = h("div", { class: "prose" });
   #drawn: string[] = []; // the source of each block, one child each
+  #complete = ""; // the text that was drawn as ended
 
   // While the text grows, blocks whose source is the same stay: selections in them too.
   update(text: string, ended: boolean): void {
+    if (ended && text === this.#complete) return;
+    this.#complete = ended ? text : "";
     const tokens = marked.lexer(text).filter((token) => token.type !== "space" && token.type !== "def");
     let same = 0;
     if (!ended) while (same < tokens.length && tokens[same]!.raw === this.#drawn[same]) same++;
     while (this.element.children.length > same) this.element.lastElementChild!.remove();
-    for (const token of tokens.slice(same)) this.element.append(h("div", { class: "block" }, renderBlock(token)));
+    const blocks = tokens.slice(same).map((token) => h("div", { class: "block", dir: "auto" }, renderBlock(token)));
+    this.element.append(...blocks);
     this.#drawn = tokens.map((token) => token.raw);
   }
 }

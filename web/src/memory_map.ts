@@ -1,12 +1,9 @@
-// Which layers of a model live in which pool: a row for each pool, a column for each layer, as high as its bytes.
+// Which parts of a model live in which pool: a row for each pool, each part as wide as its bytes.
 
 import type { Live } from "./api.ts";
-import { h, svg } from "./dom.ts";
+import { h } from "./dom.ts";
 
 type Entry = Live["memory_map"][number];
-
-const HEIGHT = 40;
-const COLUMN = 10;
 
 export function formatBytes(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -40,19 +37,31 @@ export function describeLayers(layers: string[]): string {
   return [...names.filter((name) => name === "embed"), ...text, ...names.filter((name) => name !== "embed")].join(", ");
 }
 
+// The parts of a row: the layers are one, however many there are, so that its width is to scale.
+interface Part {
+  name: string;
+  className: string;
+  bytes: number;
+  layers: number[]; // the bytes of each
+}
+
+const NAMES: Record<string, string> = { embed: "Embedding", output: "Output", cache: "Cache" };
+const TINY = 0.015; // of the row: a part that is less is drawn wider, and marked
+
 export function memoryMap(live: Live): HTMLElement[] {
   const models = Map.groupBy(live.memory_map, (entry) => entry.model);
   const kinds = new Map(live.devices.map((device) => [device.name, device.kind]));
   return Array.from(models, ([model, entries]) => {
-    const layers = [...new Set(entries.map((entry) => String(entry.layer)))].sort((a, b) => rankOf(a) - rankOf(b));
-    // The cache may be many times a layer: it is cut off at the top, its size is in the words.
-    const highest = Math.max(1, ...bytesByLayer(entries.filter(({ layer }) => layer !== "cache")).values());
     const pools = Map.groupBy(entries, (entry) => `${entry.device} · ${entry.pool}`);
-    const rows = Array.from(pools, ([name, held]) =>
-      poolRow({ name, kind: kinds.get(held[0]!.device) ?? "cpu", held, layers, highest }),
-    );
-    return h("div", { class: "map" }, h("h3", {}, model), ...rows);
+    const rows = Array.from(pools, ([name, held]) => ({ name, held, bytes: sum(held.map(({ bytes }) => bytes)) }));
+    const widest = Math.max(1, ...rows.map(({ bytes }) => bytes));
+    const drawn = rows.map((row) => poolRow({ ...row, kind: kinds.get(row.held[0]!.device) ?? "cpu", widest }));
+    return h("div", { class: "map" }, h("h3", {}, model), ...drawn);
   });
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 function bytesByLayer(entries: Entry[]): Map<string, number> {
@@ -61,42 +70,70 @@ function bytesByLayer(entries: Entry[]): Map<string, number> {
   return bytes;
 }
 
-function poolRow(row: { name: string; kind: string; held: Entry[]; layers: string[]; highest: number }): HTMLElement {
-  const bytes = bytesByLayer(row.held);
-  const total = [...bytes.values()].reduce((sum, value) => sum + value, 0);
-  const bars = row.layers.map((layer, i) => {
-    const held = bytes.get(layer) ?? 0;
-    const height = held === 0 ? 0 : Math.min(HEIGHT, Math.max(3, (held / row.highest) * HEIGHT));
-    const title = svg("title", {}, `${layer}: ${formatBytes(held)}`);
-    return svg(
-      "rect",
-      {
-        x: i * COLUMN + 0.5,
-        y: HEIGHT - height,
-        width: COLUMN - 1,
-        height,
-        class: layer === "cache" ? "cache" : "",
-      },
-      title,
-    );
-  });
-  const words = `${describeLayers(row.layers.filter((layer) => bytes.has(layer)))}`;
-  const picture = svg(
-    "svg",
-    {
-      viewBox: `0 0 ${row.layers.length * COLUMN} ${HEIGHT}`,
-      preserveAspectRatio: "none",
-      role: "img",
-      "aria-label": `${row.name}: ${words}, ${formatBytes(total)}`,
-      class: `kind-${row.kind}`,
-    },
-    ...bars,
+function partsOf(held: Entry[]): Part[] {
+  const bytes = bytesByLayer(held);
+  const names = [...bytes.keys()].sort((a, b) => rankOf(a) - rankOf(b));
+  const numbered = names.filter((name) => Number.isInteger(Number(name)));
+  const one = (name: string): Part => {
+    return { name: NAMES[name] ?? name, className: name, bytes: bytes.get(name)!, layers: [] };
+  };
+  const rest = names
+    .filter((name) => !numbered.includes(name))
+    .map((name) => ({ rank: rankOf(name), part: one(name) }));
+  if (numbered.length > 0) {
+    const layers = numbered.map((name) => bytes.get(name)!);
+    const words = describeLayers(numbered);
+    const name = words[0]!.toUpperCase() + words.slice(1);
+    rest.push({ rank: 0, part: { name, className: "layers", bytes: sum(layers), layers } });
+  }
+  return rest.sort((a, b) => a.rank - b.rank).map(({ part }) => part);
+}
+
+function poolRow(row: { name: string; kind: string; held: Entry[]; bytes: number; widest: number }): HTMLElement {
+  const parts = partsOf(row.held);
+  const isTiny = (part: Part) => part.bytes < row.widest * TINY;
+  const words = parts.map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`).join(", ");
+  const label = `${row.name}: ${formatBytes(row.bytes)}, ${words}`;
+  const picture = h(
+    "div",
+    { class: "map-bar", role: "img", "aria-label": label },
+    ...parts.map((part) => segment(part, isTiny(part))),
   );
+  picture.style.width = `${(row.bytes / row.widest) * 100}%`;
   return h(
     "div",
-    { class: "map-row" },
-    h("div", { class: "map-label" }, h("span", {}, row.name), h("span", {}, formatBytes(total))),
+    { class: `map-row kind-${row.kind}` },
+    h("div", { class: "map-label" }, h("span", {}, row.name), h("span", {}, formatBytes(row.bytes))),
     picture,
-    h("div", { class: "map-words" }, words),
+    h("ul", { class: "map-legend" }, ...parts.map((part) => legendItem(part, row.bytes, isTiny(part)))),
+    parts.some(isTiny) &&
+      h("p", { class: "map-note" }, "To scale, but for striped parts: they would be too narrow to see."),
+  );
+}
+
+function segment(part: Part, isTiny: boolean): HTMLElement {
+  const title = `${part.name}: ${formatBytes(part.bytes)}`;
+  const element = h("div", { class: `part ${part.className} ${isTiny ? "tiny" : ""}`, title });
+  element.style.flexGrow = String(part.bytes);
+  for (const bytes of isTiny ? [] : part.layers) {
+    const layer = h("i");
+    layer.style.flexGrow = String(bytes);
+    element.append(layer);
+  }
+  return element;
+}
+
+function legendItem({ name, className, bytes, layers }: Part, total: number, isTiny: boolean): HTMLElement {
+  const same = layers.length > 1 && Math.max(...layers) - Math.min(...layers) < Math.max(...layers) / 100;
+  const each =
+    layers.length > 1 ? `${layers.length} × ${same ? "" : "about "}${formatBytes(bytes / layers.length)}` : "";
+  const percent = (bytes / total) * 100;
+  return h(
+    "li",
+    {},
+    h("i", { class: `part ${className} ${isTiny ? "tiny" : ""}`, "aria-hidden": "true" }),
+    h("span", { class: "grow" }, name, each && h("small", {}, ` ${each}`)),
+    h("span", {}, formatBytes(bytes)),
+    h("span", { class: "share" }, percent > 0 && percent < 1 ? "<1 %" : `${Math.round(percent)} %`),
   );
 }

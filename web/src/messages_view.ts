@@ -1,16 +1,20 @@
 // The messages of the conversation that is shown.
 
 import { type Conversation, type Message, path, siblings } from "./conversation.ts";
-import { copyButton, find, h, iconButton } from "./dom.ts";
+import { copyButton, find, h, iconButton, logo } from "./dom.ts";
+import { type EndingActions, drawEnding } from "./ending_view.ts";
 import { MarkdownView } from "./markdown.ts";
 
-export interface MessageActions {
+export interface MessageActions extends EndingActions {
   edit(message: Message, text: string): void; // sends the text as another branch
-  retry(message: Message): void;
   choose(message: Message): void; // shows its branch
   ask(text: string): void;
+  hasNoModels(): boolean;
+  readAll(): void; // the model reads the whole branch again
 }
 
+const AT_ONCE = 100; // messages of a long conversation; the others when they are asked for
+const LONG_LETTERS = 4000; // of a message that was pasted: folded
 const SUGGESTIONS = [
   "Tell me a story about a fox and a lantern.",
   "What is the opposite of cold?",
@@ -19,7 +23,8 @@ const SUGGESTIONS = [
 
 class MessageView {
   readonly element: HTMLElement;
-  #body = h("div", { class: "message-body" });
+  #head = h("div", { class: "message-head" });
+  #body: HTMLElement;
   #foot = h("footer", { class: "message-foot" });
   #markdown = new MarkdownView();
   #tail = h("div");
@@ -27,10 +32,10 @@ class MessageView {
   #reasoning: { details: HTMLDetailsElement; text: HTMLElement } | null = null;
 
   constructor(
-    readonly message: Message,
+    public message: Message, // another tab may have a longer one
     private actions: MessageActions,
   ) {
-    const who = message.role === "user" ? "You" : message.model || "Tandem";
+    this.#body = h("div", { class: "message-body", dir: message.role === "user" && "auto" });
     this.element = h(
       "article",
       {
@@ -38,7 +43,7 @@ class MessageView {
         "aria-label": message.role === "user" ? "You" : "Answer",
         "data-id": message.id,
       },
-      message.role === "assistant" && h("div", { class: "message-head" }, who),
+      message.role === "assistant" && this.#head,
       this.#body,
       this.#foot,
     );
@@ -46,26 +51,44 @@ class MessageView {
 
   draw(conversation: Conversation, running: boolean): void {
     const { message } = this;
-    if (message.role === "user") this.#body.replaceChildren(message.text);
-    else this.#drawAnswer(running);
+    this.#head.textContent = message.model || "Tandem";
+    if (message.role === "user") this.#drawQuestion();
+    else this.#drawAnswer(conversation, running);
     this.element.setAttribute("aria-busy", String(running));
     this.#foot.replaceChildren(...(running ? [] : this.#tools(conversation)));
   }
 
+  #drawQuestion(): void {
+    const { text } = this.message;
+    if (this.#body.hasChildNodes()) return; // questions do not change
+    this.#body.replaceChildren(text);
+    if (text.length < LONG_LETTERS) return;
+    const fold = (folded: boolean) => {
+      this.#body.classList.toggle("folded", folded);
+      button.textContent = folded ? `Show all ${text.length.toLocaleString("en")} characters` : "Show less";
+      button.setAttribute("aria-expanded", String(!folded));
+    };
+    const onclick = () => fold(!this.#body.classList.contains("folded"));
+    const button = h("button", { type: "button", class: "quiet unfold", onclick });
+    this.#body.append(button);
+    fold(true);
+  }
+
   // Elements stay where they are while the answer grows, and selections in them too.
-  #drawAnswer(running: boolean): void {
+  #drawAnswer(conversation: Conversation, running: boolean): void {
     const { message } = this;
     if (!this.#body.hasChildNodes()) this.#body.append(this.#markdown.element, this.#tail);
     if (message.reasoning) this.#drawReasoning(message.reasoning, running && !message.text);
     this.#markdown.update(message.text, !running);
     const waits = running && !message.text && !message.reasoning;
-    this.#tail.replaceChildren(...(waits ? [waitingDots()] : this.#ending(running)));
+    const ending = running ? [] : drawEnding(conversation, message, this.actions);
+    this.#tail.replaceChildren(...(waits ? [waitingDots()] : ending));
   }
 
   // Open while there is nothing else to read, unless the reader has closed it.
   #drawReasoning(text: string, alone: boolean): void {
     if (!this.#reasoning) {
-      const body = h("div", { class: "reasoning-text" });
+      const body = h("div", { class: "reasoning-text", dir: "auto" });
       const details = h("details", { class: "reasoning" }, h("summary", {}, "Thinking"), body);
       details.open = alone;
       this.#reasoning = { details, text: body };
@@ -75,19 +98,6 @@ class MessageView {
     }
     this.#alone = alone;
     if (this.#reasoning.text.textContent !== text) this.#reasoning.text.textContent = text;
-  }
-
-  #ending(running: boolean): HTMLElement[] {
-    const { finish, error } = this.message;
-    if (running || finish === "stop" || finish === "tool_calls") return [];
-    if (finish === "failed") return [h("p", { class: "error", role: "alert" }, error ?? "The answer failed")];
-    const why =
-      finish === "length"
-        ? "The length limit was reached."
-        : finish === "stopped"
-          ? "Stopped."
-          : "The answer was cut off.";
-    return [h("p", { class: "ending" }, why)];
   }
 
   #tools(conversation: Conversation): HTMLElement[] {
@@ -125,7 +135,7 @@ class MessageView {
   }
 
   startEdit(): void {
-    const area = h("textarea", { class: "edit-area", "aria-label": "Edit your message", rows: 2 });
+    const area = h("textarea", { class: "edit-area", dir: "auto", "aria-label": "Edit your message", rows: 2 });
     area.value = this.message.text;
     const done = (text: string | null) => {
       form.replaceWith(this.#body);
@@ -187,6 +197,8 @@ export class MessagesView {
   #scroller = find("scroller");
   #toEnd = find("to-end");
   #views: MessageView[] = [];
+  #conversation = ""; // the one that is shown
+  #most = AT_ONCE;
   #follows = true; // the end stays in view while an answer grows
 
   constructor(private actions: MessageActions) {
@@ -194,12 +206,20 @@ export class MessagesView {
     this.#toEnd.addEventListener("click", () => this.scrollToEnd());
   }
 
+  // What is there already stays: selections, folds and forms in it too.
   show(conversation: Conversation, running: Message | null): void {
-    this.#views = path(conversation).map((message) => new MessageView(message, this.actions));
+    const end = this.#views.at(-1)?.message.id;
+    if (this.#conversation !== conversation.id) this.#most = AT_ONCE;
+    this.#conversation = conversation.id;
+    const known = new Map(this.#views.map((view) => [view.message.id, view]));
+    const messages = path(conversation);
+    this.#views = messages.slice(-this.#most).map((message) => this.#viewOf(message, known.get(message.id)));
     for (const view of this.#views) view.draw(conversation, view.message === running);
-    if (this.#views.length > 0) this.#list.replaceChildren(...this.#views.map((view) => view.element));
-    else this.#list.replaceChildren(this.#welcome());
-    this.scrollToEnd();
+    const elements = this.#views.map(({ element }) => element);
+    if (messages.length > this.#most) elements.unshift(this.#earlier(conversation, running));
+    this.#list.replaceChildren(...(elements.length > 0 ? elements : [this.#welcome()]));
+    this.#markUnread(conversation);
+    if (this.#follows || end !== this.#views.at(-1)?.message.id) this.scrollToEnd();
   }
 
   update(conversation: Conversation, message: Message, running: boolean): void {
@@ -222,13 +242,50 @@ export class MessagesView {
     this.#toEnd.hidden = this.#follows;
   }
 
+  #viewOf(message: Message, known: MessageView | undefined): MessageView {
+    if (known?.message.role !== message.role) return new MessageView(message, this.actions);
+    known.message = message;
+    return known;
+  }
+
+  #earlier(conversation: Conversation, running: Message | null): HTMLElement {
+    const onclick = () => {
+      const first = this.#views[0]?.element;
+      const top = first?.getBoundingClientRect().top ?? 0;
+      this.#most += AT_ONCE;
+      this.#follows = false;
+      this.show(conversation, running);
+      this.#scroller.scrollTop += (first?.getBoundingClientRect().top ?? 0) - top; // what was read stays in place
+    };
+    return h("button", { type: "button", class: "quiet earlier", onclick }, "Show earlier messages");
+  }
+
+  // What the model no longer reads is shown as such.
+  #markUnread(conversation: Conversation): void {
+    const first = this.#views.findIndex(({ message }) => message.id === conversation.window?.first);
+    this.#views.forEach(({ element }, i) => element.classList.toggle("unread", i < first));
+    if (first <= 0) return;
+    this.#views[first]!.element.before(
+      h(
+        "p",
+        { class: "window" },
+        "The model no longer reads what is above. ",
+        h("button", { type: "button", class: "quiet", onclick: () => this.actions.readAll() }, "Read it again"),
+      ),
+    );
+  }
+
   #welcome(): HTMLElement {
     const button = (text: string) =>
       h("li", {}, h("button", { type: "button", class: "suggestion", onclick: () => this.actions.ask(text) }, text));
+    if (this.actions.hasNoModels()) {
+      const advice = "Whoever runs it can name one, “tandem serve MODEL”, or put a file into its folder of models.";
+      return h("div", { class: "welcome" }, logo(), h("h2", {}, "This server has no model yet."), h("p", {}, advice));
+    }
     return h(
       "div",
       { class: "welcome" },
-      h("img", { src: "icon.svg", alt: "", width: 56, height: 56 }),
+      logo(),
       h("h2", {}, "Good to see you."),
       h("p", {}, "Everything said here is answered by this machine, and kept only in this browser."),
       h("ul", { class: "suggestions", "aria-label": "Suggestions" }, ...SUGGESTIONS.map(button)),

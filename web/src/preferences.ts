@@ -7,14 +7,19 @@ type Defaults = Pick<Conversation, "model" | "system" | "sampling">;
 
 interface Preferences {
   key: string;
+  keepsKey: boolean; // past the closing of this tab
+  wrapsCode: boolean;
   theme: Theme;
   machineOpen: boolean;
   defaults: Defaults;
 }
 
 const NAME = "tandem";
+const KEY_NAME = "tandem-key"; // of a key that this tab alone knows
 const INITIAL: Preferences = {
   key: "",
+  keepsKey: true,
+  wrapsCode: false,
   theme: "auto",
   machineOpen: false,
   defaults: { model: "", system: "", sampling: {} },
@@ -22,7 +27,9 @@ const INITIAL: Preferences = {
 
 function load(): Preferences {
   try {
-    return { ...INITIAL, ...(JSON.parse(localStorage.getItem(NAME) ?? "{}") as Partial<Preferences>) };
+    const kept = JSON.parse(localStorage.getItem(NAME) ?? "{}") as Partial<Preferences>;
+    const key = sessionStorage.getItem(KEY_NAME);
+    return { ...INITIAL, ...kept, ...(key === null ? {} : { key, keepsKey: false }) };
   } catch {
     return INITIAL;
   }
@@ -36,13 +43,22 @@ export function preferences(): Readonly<Preferences> {
 
 export function setPreferences(change: Partial<Preferences>): void {
   current = { ...current, ...change };
+  const { key, keepsKey } = current;
   try {
-    localStorage.setItem(NAME, JSON.stringify(current));
+    localStorage.setItem(NAME, JSON.stringify({ ...current, key: keepsKey ? key : "" }));
+    if (keepsKey) sessionStorage.removeItem(KEY_NAME);
+    else sessionStorage.setItem(KEY_NAME, key);
   } catch {
     // no storage: kept until the page is closed
   }
 }
 
-export function applyTheme(): void {
+// Another tab has changed them: this one must not write the old ones back.
+export function readPreferences(): void {
+  current = load();
+}
+
+export function applyLook(): void {
   document.documentElement.dataset["theme"] = current.theme;
+  document.documentElement.dataset["wrap"] = String(current.wrapsCode);
 }

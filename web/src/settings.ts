@@ -1,8 +1,9 @@
 // The settings of the conversation that is shown, and of the page.
 
+import type { Model } from "./api.ts";
 import type { Conversation, Sampling } from "./conversation.ts";
 import { find } from "./dom.ts";
-import { applyTheme, preferences, setPreferences, type Theme } from "./preferences.ts";
+import { applyLook, preferences, setPreferences, type Theme } from "./preferences.ts";
 import { SAMPLING_FIELDS } from "./transfer.ts";
 
 export class Settings {
@@ -22,12 +23,14 @@ export class Settings {
     });
   }
 
-  open(conversation: Conversation): void {
+  open(conversation: Conversation, model: Model | undefined): void {
+    for (const name of SAMPLING_FIELDS) this.#field(name).placeholder = placeholderOf(name, model);
     this.#field("title").value = conversation.title;
     this.#field("system").value = conversation.system;
     for (const name of SAMPLING_FIELDS) this.#field(name).value = String(conversation.sampling[name] ?? "");
     this.#field("theme").value = preferences().theme;
     this.#field("key").value = preferences().key;
+    this.#field("keep").checked = preferences().keepsKey;
     this.#dialog.showModal();
   }
 
@@ -39,8 +42,9 @@ export class Settings {
     }
     const key = this.#field("key").value.trim();
     const keyChanged = key !== preferences().key;
-    setPreferences({ theme: this.#field("theme").value as Theme, key });
-    applyTheme();
+    const keepsKey = this.#field("keep").checked;
+    setPreferences({ theme: this.#field("theme").value as Theme, key, keepsKey });
+    applyLook();
     this.changed(
       { title: this.#field("title").value.trim(), system: this.#field("system").value.trim(), sampling },
       keyChanged,
@@ -50,4 +54,13 @@ export class Settings {
   #field(name: string): HTMLInputElement {
     return this.#form.elements.namedItem(name) as HTMLInputElement;
   }
+}
+
+// What a field that is left empty comes to.
+function placeholderOf(name: keyof Sampling, model: Model | undefined): string {
+  if (name === "seed") return "random";
+  if (name === "max_tokens") return model?.max_model_len ? `up to ${model.max_model_len}` : "no limit";
+  const value = model?.default_sampling?.[name];
+  if (value === undefined) return "the server’s";
+  return name === "top_k" && value === 0 ? "0 (all)" : String(value);
 }

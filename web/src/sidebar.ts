@@ -68,6 +68,7 @@ export class Sidebar {
         {
           type: "button",
           class: "open",
+          dir: "auto",
           "aria-current": current && "page",
           title: name,
           onclick: () => this.actions.open(id),

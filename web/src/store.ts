@@ -1,6 +1,6 @@
 // Conversations kept in the browser (IndexedDB); what changes in one tab is told to the others.
 
-import type { Conversation } from "./conversation.ts";
+import { adopt, type Conversation } from "./conversation.ts";
 
 const DATABASE = "tandem";
 const TABLE = "conversations";
@@ -10,6 +10,11 @@ function finished<T>(request: IDBRequest<T>): Promise<T> {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error ?? new Error("the browser's storage failed"));
   });
+}
+
+export interface Change {
+  id: string; // of the conversation
+  isWriting: boolean; // an answer is under way there
 }
 
 export class Store {
@@ -28,9 +33,13 @@ export class Store {
     return true;
   }
 
-  // Calls back when another tab has changed the conversation with this id.
-  onChange(callback: (id: string) => void): void {
-    this.#tabs.onmessage = (event: MessageEvent<string>) => callback(event.data);
+  // Calls back when another tab has changed a conversation.
+  onChange(callback: (change: Change) => void): void {
+    this.#tabs.onmessage = (event: MessageEvent<Change>) => callback(event.data);
+  }
+
+  tell(change: Change): void {
+    this.#tabs.postMessage(change);
   }
 
   async all(): Promise<Conversation[]> {
@@ -43,16 +52,20 @@ export class Store {
     return finished(this.#table("readonly").get(id) as IDBRequest<Conversation | undefined>);
   }
 
-  async put(conversation: Conversation): Promise<void> {
+  // What other tabs have put into it stays.
+  async put(conversation: Conversation, isWriting: boolean): Promise<void> {
     if (!this.#database) return;
-    await finished(this.#table("readwrite").put(structuredClone(conversation)));
-    this.#tabs.postMessage(conversation.id);
+    const table = this.#table("readwrite"); // one transaction: no other tab comes between
+    const kept = await finished(table.get(conversation.id) as IDBRequest<Conversation | undefined>);
+    if (kept) adopt(conversation, kept);
+    await finished(table.put(structuredClone(conversation)));
+    this.tell({ id: conversation.id, isWriting });
   }
 
   async remove(id: string): Promise<void> {
     if (!this.#database) return;
     await finished(this.#table("readwrite").delete(id));
-    this.#tabs.postMessage(id);
+    this.tell({ id, isWriting: false });
   }
 
   #table(mode: IDBTransactionMode): IDBObjectStore {

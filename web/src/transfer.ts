@@ -1,6 +1,7 @@
 // Conversations as a JSON file, out and in. What comes in was perhaps made by hand: every field is looked at.
 
 import type { Conversation, Finish, Message, Sampling, Stats } from "./conversation.ts";
+import { type Problem, PROBLEMS } from "./problems.ts";
 
 const FORMAT = "tandem-conversations";
 const FINISHES: readonly string[] = ["stop", "length", "tool_calls", "stopped", "failed"] satisfies Finish[];
@@ -40,8 +41,8 @@ function readConversation(value: unknown, index: number): Conversation {
   const where = `conversations[${index}]`;
   if (!isRecord(value)) throw new Error(`${where} is not an object`);
   const messages = Array.isArray(value["messages"]) ? value["messages"] : [];
-  const leaf = value["leaf"];
-  return {
+  const { leaf, window, summaryOf } = value;
+  const conversation: Conversation = {
     id: readText(value, "id", where),
     title: readText(value, "title", where),
     created: readNumber(value, "created", where),
@@ -52,11 +53,15 @@ function readConversation(value: unknown, index: number): Conversation {
     leaf: typeof leaf === "string" ? leaf : null,
     messages: messages.map((message, i) => readMessage(message, `${where}.messages[${i}]`)),
   };
+  if (isRecord(window) && typeof window["first"] === "string" && typeof window["since"] === "number")
+    conversation.window = { first: window["first"], since: window["since"] };
+  if (typeof summaryOf === "string") conversation.summaryOf = summaryOf;
+  return conversation;
 }
 
 function readMessage(value: unknown, where: string): Message {
   if (!isRecord(value)) throw new Error(`${where} is not an object`);
-  const { role, parent, finish, stats } = value;
+  const { role, parent, finish, problem, stats } = value;
   if (role !== "user" && role !== "assistant") throw new Error(`${where}.role is neither "user" nor "assistant"`);
   const message: Message = {
     id: readText(value, "id", where),
@@ -69,6 +74,7 @@ function readMessage(value: unknown, where: string): Message {
     if (typeof value[field] === "string") message[field] = value[field];
   }
   if (typeof finish === "string" && FINISHES.includes(finish)) message.finish = finish as Finish;
+  if (PROBLEMS.includes(problem as Problem)) message.problem = problem as Problem;
   const numbers = pickNumbers(stats, STATS_FIELDS);
   if (STATS_FIELDS.every((field) => field in numbers)) message.stats = numbers as Stats;
   return message;
