@@ -9,6 +9,8 @@ JOBS ?= $(shell nproc)
 ARGS ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
+SCHEMAS ?= 100000
+SCHEMAS_SEED ?= 0
 
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
@@ -53,15 +55,16 @@ tales:
 
 bench: build ## Measure this machine: tokens per second and GB/s
 	cmake --build --preset release --target bench_cpu_kernels
-	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench --model $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
+	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
 	build/bench_cpu_kernels
 
 soak: build-all ## Random requests for SOAK_SECONDS (600) on the CPU and on Vulkan, each answer checked
 	build/soak --seconds $(SOAK_SECONDS)
 	build/soak --seconds $(SOAK_SECONDS) --device vulkan --leave
 
-schemas: build ## Answers to 1,000 random JSON Schemas, checked by the validator ajv (needs npm and Node 20)
-	tests/schemas/run.sh
+schemas: build ## Answers to SCHEMAS (100,000) random JSON Schemas, checked by the validator ajv (needs npm and Node 20)
+	cmake --build --preset release --target schema_walks
+	tests/schemas/run.sh build $(SCHEMAS) $(SCHEMAS_SEED)
 
 interop: build ## Load the files we write in llama.cpp and compare the greedy text (needs npm and Node 20)
 	tests/interop/run.sh
@@ -83,6 +86,7 @@ check-format:
 	@clang-format-14 --dry-run -Werror $(CPP_FILES)
 
 tidy: build/lint/build.ninja build/fuzz/build.ninja
+	cmake --build build/lint --target tandem_vulkan_contracts
 	run-clang-tidy-14 -quiet -p build/lint -j $(JOBS)
 	run-clang-tidy-14 -quiet -p build/fuzz -j $(JOBS) tests/fuzz/
 

@@ -64,7 +64,7 @@ class TinyProgram : public testing::Test {
 
     std::string submit_error(const device::Batch& bad) {
         auto executable = compile().value();
-        const Status status = executable->submit(bad);
+        const Status status = executable->submit(bad, {});
         return status ? "no error" : status.error().message;
     }
 

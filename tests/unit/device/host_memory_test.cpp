@@ -1,7 +1,12 @@
 #include "device/host_memory.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 namespace tandem::device {
 namespace {
@@ -10,6 +15,29 @@ TEST(HostMemory, IsReadFromTheSystem) {
     const HostMemory memory = host_memory();
     EXPECT_GT(memory.available_bytes, 0U);
     EXPECT_GE(memory.size_bytes, memory.available_bytes);
+}
+
+// Two dies with a cache of the third level each, and smaller ones that are not counted.
+TEST(HostCache, IsWhatAllProcessorsHaveTogetherAtTheLastLevel) {
+    const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "tandem_caches";
+    std::filesystem::remove_all(root);
+    const auto add = [&](int processor, int index, const std::string& level, const std::string& size,
+                         const std::string& shared) {
+        const auto folder = root / fmt::format("cpu{}/cache/index{}", processor, index);
+        std::filesystem::create_directories(folder);
+        std::ofstream(folder / "level") << level << "\n";
+        std::ofstream(folder / "size") << size << "\n";
+        std::ofstream(folder / "shared_cpu_list") << shared << "\n";
+    };
+    for (int processor = 0; processor < 4; ++processor) {
+        add(processor, 0, "1", "32K", std::to_string(processor));
+        add(processor, 3, "3", "16384K", processor < 2 ? "0-1" : "2-3");
+        add(processor, 2, "2", "1024K", std::to_string(processor));
+    }
+    std::filesystem::create_directories(root / "cpufreq");
+    EXPECT_EQ(host_cache_bytes(root), uint64_t{32} << 20);
+    std::filesystem::remove_all(root);
+    EXPECT_EQ(host_cache_bytes(root), 0U);
 }
 
 TEST(HostBuffer, IsOfWholePages) {
