@@ -38,12 +38,17 @@ class Graph {
         return apply(op::Embed{scale * factor(table)}, {table, ids});
     }
     Tensor rms_norm(Tensor x, Tensor weight, float eps) { return apply(op::RmsNorm{eps}, {x, weight}); }
+    // Of each `width` elements, without a weight.
+    Tensor bare_norm(Tensor x, int width, float eps) { return apply(op::RmsNorm{eps, width}, {x}); }
     Tensor linear(Tensor weight, Tensor x, Tensor bias = {});
     Tensor rope(Tensor x, Tensor positions, op::Rope rope) { return apply(std::move(rope), {x, positions}); }
+    Tensor scale_by_position(Tensor x, op::ScaleByPosition scale) { return apply(scale, {x, positions()}); }
     Tensor kv_write(Tensor k, Tensor v, int cache) { return apply(op::KvWrite{cache}, {k, v}); }
     Tensor attention(Tensor q, Tensor written, op::Attention attention) { return apply(attention, {q, written}); }
     Tensor glu(Tensor gate, Tensor up, op::Activation activation) { return apply(op::Glu{activation}, {gate, up}); }
     Tensor add(Tensor a, Tensor b) { return apply(op::Add{}, {a, b}); }
+    Tensor scale(Tensor x, float factor) { return factor == 1.0F ? x : apply(op::Scale{factor}, {x}); }
+    Tensor columns(Tensor x, int64_t first, int64_t count) { return apply(op::Columns{first, count}, {x}); }
     Tensor select_rows(Tensor x, Tensor rows) { return apply(op::SelectRows{}, {x, rows}); }
     Tensor softcap(Tensor x, float cap) { return apply(op::Softcap{cap}, {x}); }
     Tensor sample(Tensor logits) { return apply(op::Sample{}, {logits}); }

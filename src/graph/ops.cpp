@@ -40,11 +40,12 @@ std::string Embed::describe() const {
 }
 
 TensorType RmsNorm::infer(InputTypes in) const {
-    CHECK(in.size() == 2 && is_f32(in[0]) && is_f32(in[1]) && in[0].cols() % in[1].cols() == 0);
+    CHECK((in.size() == 1 && width > 0) || (in.size() == 2 && is_f32(in[1])));
+    CHECK(is_f32(in[0]) && in[0].cols() % (in.size() == 1 ? width : in[1].cols()) == 0);
     return in[0];
 }
 std::string RmsNorm::describe() const {
-    return fmt::format("eps={}", eps);
+    return fmt::format("eps={}{}", eps, width == 0 ? "" : fmt::format(" width={}", width));
 }
 
 TensorType Linear::infer(InputTypes in) const {
@@ -66,6 +67,14 @@ std::string Rope::describe() const {
     return fmt::format("head_dim={} layout={} slowest={}{}", head_dim,
                        layout == RopeLayout::half ? "half" : "interleaved", inv_freq.back(),
                        magnitude == 1.0F ? "" : fmt::format(" magnitude={}", magnitude));
+}
+
+TensorType ScaleByPosition::infer(InputTypes in) const {
+    CHECK(in.size() == 2 && is_matrix(in[0]) && is_f32(in[0]) && in[1].dtype == DType::i32 && every > 0);
+    return in[0];
+}
+std::string ScaleByPosition::describe() const {
+    return fmt::format("growth={} every={}", growth, every);
 }
 
 TensorType KvWrite::infer(InputTypes in) const {
@@ -108,6 +117,15 @@ TensorType SelectRows::infer(InputTypes in) const {
 }
 std::string SelectRows::describe() const {
     return "";
+}
+
+TensorType Columns::infer(InputTypes in) const {
+    CHECK(in.size() == 1 && is_matrix(in[0]) && is_f32(in[0]));
+    CHECK(first >= 0 && count > 0 && first + count <= in[0].cols());
+    return {DType::f32, {in[0].shape[0], Dim::of(count)}};
+}
+std::string Columns::describe() const {
+    return fmt::format("first={} count={}", first, count);
 }
 
 TensorType Softcap::infer(InputTypes in) const {

@@ -22,10 +22,12 @@ struct Embed {
 };
 
 // (x [rows, n * width], weight [width]) -> as x: each group of `width` divided by its root mean square, times weight.
-// With width == cols this is the usual norm of a row; with width == head_dim that of every head.
+// With width == cols this is the usual norm of a row; with width == head_dim that of every head. The weight may be left
+// out: the groups are then `width` wide and multiplied with nothing.
 struct RmsNorm {
     static constexpr std::string_view kName = "rms_norm";
     float eps = 1e-6F;
+    int width = 0;  // of a norm without a weight
 
     TensorType infer(InputTypes in) const;
     std::string describe() const;
@@ -56,6 +58,16 @@ struct Rope {
     std::string describe() const;
 };
 
+// (x [tokens, cols], positions [tokens]) -> as x: (1 + growth * ln(1 + floor(position / every))) * x
+struct ScaleByPosition {
+    static constexpr std::string_view kName = "scale_by_position";
+    float growth = 0.0F;
+    int every = 1;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
 // (k [tokens, kv_heads * head_dim], v [tokens, kv_heads * head_dim]) -> an empty value: writes each row into cache
 // layer `cache` at its sequence's position. The empty value orders what reads the cache after the write.
 struct KvWrite {
@@ -66,8 +78,9 @@ struct KvWrite {
     std::string describe() const;
 };
 
-// (q [tokens, heads * head_dim], the value of the KvWrite) -> as q: softmax(scale * q k^T) v over the positions of the
-// row's own sequence that are not later than the row and, with a window, fewer than `window` before it.
+// (q [tokens, heads * head_dim], the value of a KvWrite into the same cache layer, of whichever layer of the model) ->
+// as q: softmax(scale * q k^T) v over the positions of the row's own sequence that are not later than the row and, with
+// a window, fewer than `window` before it.
 struct Attention {
     static constexpr std::string_view kName = "attention";
     int cache = 0;
@@ -104,6 +117,16 @@ struct Add {
 // (x [tokens, cols], rows [outputs]) -> [outputs, cols]: the rows whose logits are wanted
 struct SelectRows {
     static constexpr std::string_view kName = "select_rows";
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// x [rows, cols] -> [rows, count]: the columns from `first` on
+struct Columns {
+    static constexpr std::string_view kName = "columns";
+    int64_t first = 0;
+    int64_t count = 0;
 
     TensorType infer(InputTypes in) const;
     std::string describe() const;

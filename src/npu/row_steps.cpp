@@ -102,6 +102,7 @@ int64_t norm_width(const graph::Program& program, const graph::Node& node) {
 }
 
 std::string rms_norm_obstacle(const graph::Program& program, const graph::Node& node) {
+    if (node.inputs.size() < 2) return "a norm without a weight has no design";
     const int64_t width = norm_width(program, node);
     if (!is_activation(program, node.inputs[0])) return kNotOfEveryToken;
     if (width % 16 != 0) return fmt::format("a row has {} elements, and a core takes 16 at a time", width);

@@ -94,9 +94,12 @@ struct HeadsStage {
     Product qkv;
     std::optional<Product> v;
     graph::Dim rows;
+    uint32_t kv_sets;
     WeightIndex q_norm, k_norm;
     float eps;
-    op::Rope rope;
+    bool norms_v;
+    op::ScaleByPosition q_scale;
+    std::optional<op::Rope> rope;
     uint32_t heads;
     int layer;
     ValueIndex q;
@@ -109,11 +112,12 @@ struct HeadsStage {
 
 Result<HeadsCall> HeadsStage::call(const StageArgs& args) const {
     const uint32_t count = row_count(rows, args.bucket);
-    const std::vector<uint64_t> turns = turns_of(rope.inv_freq);
+    const std::vector<uint64_t> turns = rope ? turns_of(rope->inv_freq) : std::vector<uint64_t>();
     const auto vector = [&](WeightIndex index) {
         return index == kNone ? 0 : args.weight(index).planes[Planes::quants];
     };
     return HeadsCall{.qkv = args.value(qkv.y).begin,
+                     .kv_sets = kv_sets,
                      .splits = product_splits(qkv, args.tuning, count),
                      .v = v ? args.value(v->y).begin : 0,
                      .v_splits = v ? product_splits(*v, args.tuning, count) : 0,
@@ -122,8 +126,10 @@ Result<HeadsCall> HeadsStage::call(const StageArgs& args) const {
                      .q_norm = vector(q_norm),
                      .k_norm = vector(k_norm),
                      .eps = eps,
-                     .rope = &rope,
-                     .turns = TRY(args.constant(std::as_bytes(std::span(turns)))),
+                     .norms_v = norms_v,
+                     .q_scale = q_scale,
+                     .rope = rope ? &*rope : nullptr,
+                     .turns = rope ? TRY(args.constant(std::as_bytes(std::span(turns)))) : 0,
                      .cache = *args.cache,
                      .layer = layer,
                      .step = args.step,
@@ -335,7 +341,10 @@ void Lowering::residual(const Residual& match) {
     const Node& add = program_.nodes[match.add];
     const Product delta = partials_.at(program_.nodes[match.linear].output);
     const ValueIndex x = tensor(match.x);
-    const ValueIndex sum = tensor(add.output);
+    const ValueIndex sum = tensor(match.sum);
+    if (match.scale) done_.insert(*match.scale);
+    const float delta_scale = match.delta_scale;
+    const float sum_scale = match.sum_scale;
     struct Norm {
         WeightIndex weight = kNone;
         float eps = 0;
@@ -364,6 +373,8 @@ void Lowering::residual(const Residual& match) {
         call.delta = {.partials = args.value(delta.y),
                       .splits = product_splits(delta, args.tuning, count),
                       .norm = {},
+                      .scale = delta_scale,
+                      .sum_scale = sum_scale,
                       .sum = args.value(sum)};
         if (post.weight != kNone) call.delta->norm = norm_params(args, post.weight, post.eps);
         if (y != kNone) {
@@ -391,36 +402,50 @@ Product Lowering::partial_product(const std::vector<NodeIndex>& linears, graph::
 }
 
 void Lowering::attention_inputs(const AttentionInputs& match) {
-    done_.insert({match.q_rope, match.k_rope, match.write});
-    if (match.q_norm) done_.insert({*match.q_norm, *match.k_norm});
-    const ValueId q = program_.nodes[match.q_rope].output;
+    const Node& attention = program_.nodes[match.attention];
+    const op::Attention op = *attention.op.as<op::Attention>();
+    const ValueId q = attention.inputs[0];
     const graph::Dim rows = rows_of(q);
-    std::vector<NodeIndex> together = {match.q, match.k};
-    if (!match.v_apart) together.push_back(match.v);
-    const Product product = partial_product(together, rows);
+    const auto take = [&](std::optional<NodeIndex> n) {
+        if (n) done_.insert(*n);
+    };
+    for (const auto n : {match.q.norm, match.q.rope, match.q_scale}) take(n);
+    std::vector<NodeIndex> together = {match.q.linear};
     std::optional<Product> v;
-    if (match.v_apart) v = partial_product({match.v}, rows);
-
+    if (match.written) {
+        const AttentionInputs::Written& written = *match.written;
+        for (const auto n : {written.k.norm, written.k.rope, written.v_norm, std::optional(written.write)}) take(n);
+        together.push_back(written.k.linear);
+        if (written.v_apart) {
+            v = partial_product({written.v}, rows);
+        } else if (written.v != written.k.linear) {
+            together.push_back(written.v);
+        }
+    }
+    const Product product = partial_product(together, rows);
     const uint32_t q_cols = cols_of(q);
     const ValueIndex queries = add_value(
         {.rows = rows, .cols = q_cols, .size_bytes = [=](uint32_t count) { return uint64_t{2} * count * q_cols; }});
-    const WeightIndex q_norm = match.q_norm ? weight({program_.nodes[*match.q_norm].inputs[1]}) : kNone;
-    const WeightIndex k_norm = match.k_norm ? weight({program_.nodes[*match.k_norm].inputs[1]}) : kNone;
-    const float eps = match.q_norm ? program_.nodes[*match.q_norm].op.as<op::RmsNorm>()->eps : 0.0F;
-    const op::Rope rope = *program_.nodes[match.q_rope].op.as<op::Rope>();
-    const int layer = program_.nodes[match.write].op.as<op::KvWrite>()->cache;
-    const HeadsStage heads{.qkv = product,
-                           .v = v,
-                           .rows = rows,
-                           .q_norm = q_norm,
-                           .k_norm = k_norm,
-                           .eps = eps,
-                           .rope = rope,
-                           .heads = q_cols / static_cast<uint32_t>(rope.head_dim),
-                           .layer = layer,
-                           .q = queries};
+    const auto norm_weight = [&](std::optional<NodeIndex> norm) {
+        return norm ? weight({program_.nodes[*norm].inputs[1]}) : kNone;
+    };
+    const WeightIndex q_norm = norm_weight(match.q.norm);
+    HeadsStage heads{.qkv = product,
+                     .v = v,
+                     .rows = rows,
+                     .kv_sets = static_cast<uint32_t>(together.size()) - 1,
+                     .q_norm = q_norm,
+                     .k_norm = match.written ? norm_weight(match.written->k.norm) : q_norm,
+                     .eps = match.q.norm ? program_.nodes[*match.q.norm].op.as<op::RmsNorm>()->eps : 0.0F,
+                     .norms_v = match.written && match.written->v_norm,
+                     .q_scale = {},
+                     .rope = {},
+                     .heads = static_cast<uint32_t>(op.heads),
+                     .layer = op.cache,
+                     .q = queries};
+    if (match.q_scale) heads.q_scale = *program_.nodes[*match.q_scale].op.as<op::ScaleByPosition>();
+    if (match.q.rope) heads.rope = *program_.nodes[*match.q.rope].op.as<op::Rope>();
     heads_.emplace(q, heads);
-    const op::Attention op = *program_.nodes[match.attention].op.as<op::Attention>();
     emit("heads", heads.reads(), {queries}, [=](Recorder& rec, const StageArgs& args) -> Status {
         return record_heads(rec, args.capabilities, TRY(heads.call(args)));
     });
@@ -511,13 +536,15 @@ Status Lowering::lower_node(NodeIndex n) {
     };
     if (auto found = begins(patterns_.residuals, &Residual::add); found != patterns_.residuals.end()) {
         residual(*found);
-    } else if (auto inner = std::find_if(patterns_.residuals.begin(), patterns_.residuals.end(),
-                                         [n](const Residual& match) { return match.post_norm == n; });
+    } else if (auto inner = std::find_if(
+                   patterns_.residuals.begin(), patterns_.residuals.end(),
+                   [n](const Residual& match) { return std::ranges::find(match.inner, n) != match.inner.end(); });
                inner != patterns_.residuals.end()) {
         return Ok{};  // the Residual does it
     } else if (std::find(patterns_.norms.begin(), patterns_.norms.end(), n) != patterns_.norms.end()) {
         norm(n);
-    } else if (auto inputs = begins(patterns_.attention, &AttentionInputs::q, &AttentionInputs::k, &AttentionInputs::v);
+    } else if (auto inputs = std::ranges::find_if(patterns_.attention,
+                                                  [n](const AttentionInputs& match) { return match.begins_at(n); });
                inputs != patterns_.attention.end()) {
         attention_inputs(*inputs);
     } else if (begins(patterns_.attention, &AttentionInputs::attention) != patterns_.attention.end()) {

@@ -46,12 +46,16 @@ class Finder {
   private:
     NodeIndex index(ValueId id) const { return *uses_.maker_index(id); }
 
+    // A norm with a weight of so many elements.
+    bool is_norm(const Node& node, int64_t width) const {
+        return node.op.as<op::RmsNorm>() != nullptr && node.inputs.size() == 2 &&
+               program_.value(node.inputs[1]).type.cols() == width;
+    }
+
     // A norm of whole rows that only products read, all of weights that want the same activations.
     bool feeds_products(NodeIndex n) const {
         const Node& node = program_.nodes[n];
-        return node.op.as<op::RmsNorm>() != nullptr &&
-               program_.value(node.inputs[1]).type.cols() == program_.value(node.output).type.cols() &&
-               only_products_read(node.output);
+        return is_norm(node, program_.value(node.output).type.cols()) && only_products_read(node.output);
     }
 
     bool only_products_read(ValueId id) const {
@@ -62,27 +66,57 @@ class Finder {
         });
     }
 
+    // The factor of a Scale without a bias.
+    static std::optional<float> factor_of(const Node& node) {
+        const auto* scale = node.op.as<op::Scale>();
+        return scale != nullptr && node.inputs.size() == 1 ? std::optional(scale->factor) : std::nullopt;
+    }
+
     std::optional<Residual> residual(NodeIndex add) const {
         const Node& node = program_.nodes[add];
         for (const size_t side : {size_t{1}, size_t{0}}) {
             ValueId delta = node.inputs[side];
-            Residual found{.add = add, .x = node.inputs[1 - side], .linear = 0, .post_norm = {}, .norm = {}};
+            Residual found{.add = add,
+                           .x = node.inputs[1 - side],
+                           .linear = 0,
+                           .post_norm = {},
+                           .inner = {},
+                           .scale = {},
+                           .sum = node.output,
+                           .norm = {}};
+            if (const Node* scale = uses_.only<op::Scale>(delta); scale != nullptr && factor_of(*scale)) {
+                found.delta_scale = *factor_of(*scale);
+                found.inner.push_back(index(delta));
+                delta = scale->inputs[0];
+            }
             if (uses_.only<op::RmsNorm>(delta) != nullptr) {
                 const Node& norm = *uses_.maker(delta);
-                if (program_.value(norm.inputs[1]).type.cols() != program_.value(delta).type.cols()) continue;
+                if (!is_norm(norm, program_.value(delta).type.cols())) continue;
                 found.post_norm = index(delta);
+                found.inner.push_back(index(delta));
                 delta = norm.inputs[0];
             }
             const Node* linear = uses_.only<op::Linear>(delta);
             if (linear == nullptr || !is_product(program_, *linear)) continue;
             if (program_.value(delta).type.cols() % 32 != 0) continue;
             found.linear = index(delta);
-            for (NodeIndex user : uses_.users(node.output)) {
+            scale_after(found);
+            for (NodeIndex user : uses_.users(found.sum)) {
                 if (feeds_products(user)) found.norm = user;
             }
             return found;
         }
         return {};
+    }
+
+    void scale_after(Residual& found) const {
+        if (!uses_.single(found.sum)) return;
+        const NodeIndex user = uses_.users(found.sum).front();
+        const std::optional<float> factor = factor_of(program_.nodes[user]);
+        if (!factor) return;
+        found.scale = user;
+        found.sum_scale = *factor;
+        found.sum = program_.nodes[user].output;
     }
 
     // Two products of the same input and type, so that one matrix holds both.
@@ -101,60 +135,102 @@ class Finder {
         return GatedProduct{.gate = index(gate->output), .up = index(up->output), .glu = glu};
     }
 
-    struct Head {
-        NodeIndex linear;
-        std::optional<NodeIndex> norm;
-        NodeIndex rope;
-    };
-    // rope([norm](linear(...)))
-    std::optional<Head> head(ValueId id) const {
-        const Node* rope = uses_.only<op::Rope>(id);
-        if (rope == nullptr) return {};
-        Head found{.linear = 0, .norm = {}, .rope = index(id)};
-        ValueId inner = rope->inputs[0];
-        if (const Node* norm = uses_.only<op::RmsNorm>(inner)) {
-            if (program_.value(norm->inputs[1]).type.cols() != rope->op.as<op::Rope>()->head_dim) return {};
-            found.norm = index(inner);
-            inner = norm->inputs[0];
+    // [rope]([norm](linear(...))). `other_user`: of the linear besides.
+    std::optional<AttentionHead> head(ValueId id, int head_dim, std::optional<NodeIndex> other_user = {}) const {
+        AttentionHead found{.linear = 0, .norm = {}, .rope = {}};
+        if (const Node* rope = uses_.only<op::Rope>(id)) {
+            if (rope->op.as<op::Rope>()->head_dim != head_dim) return {};
+            found.rope = index(id);
+            id = rope->inputs[0];
         }
-        if (uses_.only<op::Linear>(inner) == nullptr) return {};
-        found.linear = index(inner);
+        if (const Node* norm = uses_.only<op::RmsNorm>(id)) {
+            if (!is_norm(*norm, head_dim)) return {};
+            found.norm = index(id);
+            id = norm->inputs[0];
+        }
+        const Node* linear = uses_.maker(id);
+        if (linear == nullptr || !is_product(program_, *linear) || uses_.is_result(id)) return {};
+        const std::vector<NodeIndex>& users = uses_.users(id);
+        const bool known = users.size() == 1 || (other_user && users.size() == 2 && found.norm &&
+                                                 std::ranges::count(users, *other_user) == 1);
+        if (!known) return {};
+        found.linear = index(id);
         return found;
     }
 
-    bool same_rope(NodeIndex a, NodeIndex b) const {
-        const op::Rope& x = *program_.nodes[a].op.as<op::Rope>();
-        const op::Rope& y = *program_.nodes[b].op.as<op::Rope>();
-        return x.head_dim == y.head_dim && x.layout == y.layout && x.magnitude == y.magnitude &&
-               x.inv_freq == y.inv_freq;
+    const op::Rope* rope_of(const AttentionHead& head) const {
+        return head.rope ? program_.nodes[*head.rope].op.as<op::Rope>() : nullptr;
+    }
+
+    // One kernel makes both.
+    bool alike(const AttentionHead& q, const AttentionHead& k) const {
+        if (q.norm.has_value() != k.norm.has_value() || q.rope.has_value() != k.rope.has_value()) return false;
+        if (q.norm && eps_of(*q.norm) != eps_of(*k.norm)) return false;
+        const op::Rope* const x = rope_of(q);
+        const op::Rope* const y = rope_of(k);
+        return x == nullptr || (x->layout == y->layout && x->magnitude == y->magnitude && x->inv_freq == y->inv_freq);
+    }
+
+    float eps_of(NodeIndex norm) const { return program_.nodes[norm].op.as<op::RmsNorm>()->eps; }
+
+    // The first attention to what a KvWrite has written makes it, where all that read it are attentions.
+    bool is_first_reader(NodeIndex attention, ValueId written) const {
+        return uses_.users(written).front() == attention;
+    }
+    bool only_attention_reads(ValueId written) const {
+        const std::vector<NodeIndex>& users = uses_.users(written);
+        return std::ranges::all_of(
+            users, [&](NodeIndex user) { return program_.nodes[user].op.as<op::Attention>() != nullptr; });
+    }
+
+    std::optional<AttentionInputs::Written> written(const Node& write, const AttentionHead& q, int head_dim) const {
+        AttentionInputs::Written found{.k = {}, .v = 0, .v_apart = false, .v_norm = {}, .write = index(write.output)};
+        ValueId value = write.inputs[1];
+        if (const Node* norm = uses_.only<op::RmsNorm>(value); norm != nullptr && norm->inputs.size() == 1) {
+            // A norm of q and k comes with it: their epsilon and sums are its too.
+            if (norm->op.as<op::RmsNorm>()->width != head_dim || !q.norm || eps_of(index(value)) != eps_of(*q.norm))
+                return {};
+            found.v_norm = index(value);
+            value = norm->inputs[0];
+        }
+        const auto k = head(write.inputs[0], head_dim, found.v_norm);
+        if (!k || !alike(q, *k)) return {};
+        found.k = *k;
+        const Node& q_linear = program_.nodes[q.linear];
+        const Node& k_linear = program_.nodes[k->linear];
+        if (!mergeable(q_linear, k_linear)) return {};
+        if (value == k_linear.output) {
+            found.v = k->linear;
+            return found;
+        }
+        if (uses_.users(k_linear.output).size() != 1) return {};
+        const Node* v = uses_.only<op::Linear>(value);
+        if (v == nullptr || !is_product(program_, *v) || v->inputs[1] != q_linear.inputs[1]) return {};
+        found.v = index(value);
+        found.v_apart = !mergeable(q_linear, *v);
+        return found;
     }
 
     std::optional<AttentionInputs> attention(NodeIndex n) const {
         const Node& node = program_.nodes[n];
-        const Node* write = uses_.only<op::KvWrite>(node.inputs[1]);
-        if (write == nullptr || !only_products_read(node.output)) return {};
-        const auto q = head(node.inputs[0]);
-        const auto k = head(write->inputs[0]);
-        const Node* v = uses_.only<op::Linear>(write->inputs[1]);
-        if (!q || !k || v == nullptr || q->norm.has_value() != k->norm.has_value()) return {};
-        const Node& q_linear = program_.nodes[q->linear];
-        if (!mergeable(q_linear, program_.nodes[k->linear])) return {};
-        if (!is_product(program_, *v) || v->inputs[1] != q_linear.inputs[1]) return {};
-        if (!same_rope(q->rope, k->rope)) return {};
-        if (q->norm &&
-            program_.nodes[*q->norm].op.as<op::RmsNorm>()->eps != program_.nodes[*k->norm].op.as<op::RmsNorm>()->eps) {
+        const int head_dim = node.op.as<op::Attention>()->head_dim;
+        const Node* write = uses_.maker(node.inputs[1]);
+        if (write == nullptr || write->op.as<op::KvWrite>() == nullptr || !only_attention_reads(write->output) ||
+            !only_products_read(node.output)) {
             return {};
         }
-        return AttentionInputs{.q = q->linear,
-                               .k = k->linear,
-                               .v = index(v->output),
-                               .v_apart = !mergeable(q_linear, *v),
-                               .q_norm = q->norm,
-                               .k_norm = k->norm,
-                               .q_rope = q->rope,
-                               .k_rope = k->rope,
-                               .write = index(write->output),
-                               .attention = n};
+        AttentionInputs found{.q = {}, .q_scale = {}, .written = {}, .attention = n};
+        ValueId queries = node.inputs[0];
+        if (const Node* scale = uses_.only<op::ScaleByPosition>(queries)) {
+            found.q_scale = index(queries);
+            queries = scale->inputs[0];
+        }
+        const auto q = head(queries, head_dim);
+        if (!q) return {};
+        found.q = *q;
+        if (!is_first_reader(n, write->output)) return found;
+        found.written = written(*write, *q, head_dim);
+        return found.written ? std::optional(found) : std::nullopt;
     }
 
     const Program& program_;

@@ -45,12 +45,17 @@ bool is_product(const graph::Program& program, const graph::Node& node);
 enum class RowKind : uint8_t { halves, bytes, looked_up };
 RowKind row_kind(DType dtype);
 
-// x + [norm](linear(...)), and the norm before the next products where there is one.
+// sum_scale * (x + delta_scale * [norm](linear(...))), and the norm before the next products where there is one.
 struct Residual {
     NodeIndex add;
     graph::ValueId x;
     NodeIndex linear;
     std::optional<NodeIndex> post_norm;
+    std::vector<NodeIndex> inner;  // what lies between linear and add
+    float delta_scale = 1.0F;
+    std::optional<NodeIndex> scale;  // after add
+    float sum_scale = 1.0F;
+    graph::ValueId sum;
     std::optional<NodeIndex> norm;
 };
 
@@ -59,13 +64,31 @@ struct GatedProduct {
     NodeIndex gate, up, glu;
 };
 
+// A product of q or k, and what is made of it in order: a norm of every head, rope.
+struct AttentionHead {
+    NodeIndex linear;
+    std::optional<NodeIndex> norm, rope;
+};
+
 // Everything from the products of q, k and v to an attention that only products read. The three products are one, or
-// that of v is apart, where its weights are of another type.
+// that of v is apart, where its weights are of another type; v may be the product of k. An attention to keys that
+// another has written has q alone.
 struct AttentionInputs {
-    NodeIndex q, k, v;
-    bool v_apart;
-    std::optional<NodeIndex> q_norm, k_norm;
-    NodeIndex q_rope, k_rope, write, attention;
+    AttentionHead q;
+    std::optional<NodeIndex> q_scale;  // by position
+    struct Written {
+        AttentionHead k;
+        NodeIndex v;  // that of k, where they are the same
+        bool v_apart;
+        std::optional<NodeIndex> v_norm;  // without a weight
+        NodeIndex write;
+    };
+    std::optional<Written> written;
+    NodeIndex attention;
+
+    bool begins_at(NodeIndex n) const {
+        return q.linear == n || (written && (written->k.linear == n || written->v == n));
+    }
 };
 
 struct Patterns {

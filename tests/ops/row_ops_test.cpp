@@ -1,4 +1,5 @@
-// The ops that work on rows by themselves: embed, rms_norm, rope, glu, add, select_rows, softcap.
+// The ops that work on rows by themselves: embed, rms_norm, rope, scale_by_position, glu, add, columns, select_rows,
+// scale, softcap.
 #include <cmath>
 
 #include "format/quant.h"
@@ -54,6 +55,18 @@ TEST(RmsNorm, EpsilonKeepsARowOfZerosFinite) {
         const std::vector<float> y =
             run_op(device.use(), op::RmsNorm{.eps = 1e-6F}, {tensor({1, 3}, {0, 0, 0}), tensor({3}, {1, 1, 1})});
         EXPECT_EQ(y, (std::vector<float>{0, 0, 0})) << device.name;
+    }
+}
+
+TEST(RmsNorm, WithoutAWeightIsOneOfOnes) {
+    Rng rng(12);
+    for (int width : {1, 31, 64, 512}) {
+        SCOPED_TRACE(width);
+        const HostTensor x = uniform(rng, DType::f32, {5, 3 * width});
+        const HostTensor ones = tensor({width}, std::vector<float>(static_cast<size_t>(width), 1.0F));
+        EXPECT_EQ(reference(op::RmsNorm{.eps = 1e-6F, .width = width}, {x}),
+                  reference(op::RmsNorm{.eps = 1e-6F}, {x, ones}));
+        expect_same_on_every_device(op::RmsNorm{.eps = 1e-6F, .width = width}, {x}, Tolerance::reduction(width));
     }
 }
 
@@ -164,6 +177,31 @@ TEST(SelectRows, CopiesRowsInTheOrderAsked) {
     Rng rng(6);
     expect_same_on_every_device(op::SelectRows{}, {uniform(rng, DType::f32, {9, 5376}), integers({8, 8, 0, 3})},
                                 Tolerance::exact());
+}
+
+TEST(Columns, CopiesThoseAsked) {
+    const HostTensor x = tensor({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+    EXPECT_EQ(reference(op::Columns{.first = 1, .count = 2}, {x}), (std::vector<float>{2, 3, 6, 7}));
+    Rng rng(13);
+    const HostTensor wide = uniform(rng, DType::f32, {5, 1000});
+    for (int64_t first : {0, 3, 700}) {
+        expect_same_on_every_device(op::Columns{.first = first, .count = 300}, {wide}, Tolerance::exact());
+    }
+}
+
+TEST(ScaleByPosition, GrowsWithEveryStretchOfTheContext) {
+    const std::vector<float> y = reference(op::ScaleByPosition{.growth = 0.1F, .every = 16384},
+                                           {tensor({4, 1}, {1, 1, 1, 2}), integers({0, 16383, 16384, 40000})});
+    EXPECT_EQ(y[0], 1.0F);
+    EXPECT_EQ(y[1], 1.0F);
+    EXPECT_FLOAT_EQ(y[2], static_cast<float>(1 + 0.1 * std::log(2.0)));
+    EXPECT_FLOAT_EQ(y[3], static_cast<float>(2 * (1 + 0.1 * std::log(3.0))));
+    Rng rng(14);
+    for (int64_t cols : {1, 31, 5376}) {
+        expect_same_on_every_device(op::ScaleByPosition{.growth = 0.7F, .every = 100},
+                                    {uniform(rng, DType::f32, {4, cols}), integers({0, 99, 100, 131071})},
+                                    Tolerance::rounding(4));
+    }
 }
 
 TEST(Scale, MultipliesAndAddsTheBias) {

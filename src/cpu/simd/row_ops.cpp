@@ -47,8 +47,9 @@ HWY_INLINE float sum_of_squares(const float* x, int64_t n) {
 void rms_norm_groups(const op::RmsNorm& op, const Args& args, RowRange groups) {
     const D d;
     const auto step = static_cast<int64_t>(hn::Lanes(d));
-    const int64_t width = args.in[1].cols;
-    const float* weight = args.in[1].f32();
+    const bool weighted = args.in.size() > 1;
+    const int64_t width = weighted ? args.in[1].cols : op.width;
+    const float* weight = weighted ? args.in[1].f32() : nullptr;
     for (int64_t g = groups.begin; g < groups.end; ++g) {
         const float* x = args.in[0].f32() + g * width;
         float* y = args.out.f32() + g * width;
@@ -56,9 +57,9 @@ void rms_norm_groups(const op::RmsNorm& op, const Args& args, RowRange groups) {
         int64_t i = 0;
         for (; i + step <= width; i += step) {
             const V scaled = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, scale));
-            hn::StoreU(hn::Mul(scaled, hn::LoadU(d, weight + i)), d, y + i);
+            hn::StoreU(weighted ? hn::Mul(scaled, hn::LoadU(d, weight + i)) : scaled, d, y + i);
         }
-        for (; i < width; ++i) y[i] = x[i] * scale * weight[i];
+        for (; i < width; ++i) y[i] = x[i] * scale * (weighted ? weight[i] : 1.0F);
     }
 }
 

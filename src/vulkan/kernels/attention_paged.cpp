@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "vulkan/cache_args.h"
 #include "vulkan/kernels/attention.h"
@@ -45,7 +46,11 @@ typename Kernel::Constants row_constants(const op::Attention& op, uint32_t lanes
             .qkv_splits = 1,
             .pairs = 0,
             .interleaved = false,
-            .v_splits = 0};
+            .v_splits = 0,
+            .kv_sets = 2,
+            .norms_v = false,
+            .q_growth = 0,
+            .q_every = 1};
 }
 using Rows = kernels::AttentionDecode;
 using MatrixRows = kernels::AttentionDecodeMatrix;
@@ -249,6 +254,10 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capa
         constants.pairs = turns.pairs;
         constants.interleaved = turns.interleaved;
         constants.v_splits = call.heads->v_splits;
+        constants.kv_sets = call.heads->kv_sets;
+        constants.norms_v = call.heads->norms_v;
+        constants.q_growth = std::bit_cast<uint32_t>(call.heads->q_scale.growth);
+        constants.q_every = static_cast<uint32_t>(call.heads->q_scale.every);
         return constants;
     };
     const bool makes = call.heads != nullptr;

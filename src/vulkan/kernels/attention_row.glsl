@@ -25,6 +25,10 @@ layout(constant_id = 10) const uint QKV_SPLITS = 1;  // and the rest as in kerne
 layout(constant_id = 11) const uint PAIRS = 0;
 layout(constant_id = 12) const bool INTERLEAVED = false;
 layout(constant_id = 13) const uint V_SPLITS = 0;
+layout(constant_id = 14) const uint KV_SETS = 2;
+layout(constant_id = 15) const bool NORMS_V = false;
+layout(constant_id = 16) const uint Q_GROWTH = 0;
+layout(constant_id = 17) const uint Q_EVERY = 1;
 
 layout(push_constant, scalar) uniform RowParams {
     uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]; with MAKES: HeadsBlock
@@ -121,7 +125,7 @@ void await_inputs(Share share) {
                 CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM), p.cache_k, p.cache_v);
     const Prepared prepared = prepare_heads(heads, at, lane);
     ready = await_chain(p.chain);
-    make_heads(heads, at, prepared, ready, lane, GROUP + (share.end > share.last ? 2u : 0u));
+    make_heads(heads, at, prepared, ready, lane, GROUP + (KV_SETS != 0u && share.end > share.last ? 2u : 0u));
     memoryBarrierBuffer();
     barrier();
 }

@@ -16,7 +16,11 @@ layout(constant_id = 5) const uint BLOCK_TOKENS = 32;
 layout(constant_id = 6) const uint QKV_SPLITS = 1;
 layout(constant_id = 7) const uint PAIRS = 0;  // of a head that are turned
 layout(constant_id = 8) const bool INTERLEAVED = false;
-layout(constant_id = 9) const uint V_SPLITS = 0;  // of a product of v alone; 0: v is with q and k
+layout(constant_id = 9) const uint V_SPLITS = 0;  // of a product of v alone; 0: there is none
+layout(constant_id = 10) const uint KV_SETS = 2;  // with q are 2: k and v; 1: k, which is v too if that is not apart; 0: none
+layout(constant_id = 11) const bool NORMS_V = false;  // as q and k, without a weight
+layout(constant_id = 12) const uint Q_GROWTH = 0;     // of op::ScaleByPosition, the bits of a float
+layout(constant_id = 13) const uint Q_EVERY = 1;
 const uint QUADS = HEAD_DIM / 4u;
 const uint TOGETHER = 1u;
 const uint ROUNDS = 1u;

@@ -1,5 +1,7 @@
 #include "vulkan/kernels/heads.h"
 
+#include <bit>
+
 #include "vulkan/cache_args.h"
 
 namespace tandem::vulkan {
@@ -27,7 +29,7 @@ HeadsTurns heads_turns(const HeadsCall& call) {
 std::vector<Access> heads_reads(const HeadsCall& call) {
     const auto shape = call.cache.layer_shape(call.layer);
     const auto kv_heads = static_cast<uint64_t>(shape.kv_heads);
-    const uint64_t together = call.heads + (call.v_splits == 0 ? 2 : 1) * kv_heads;
+    const uint64_t together = call.heads + call.kv_sets * kv_heads;
     const uint64_t row_bytes = uint64_t{call.rows} * static_cast<uint64_t>(shape.head_dim) * sizeof(float);
     return {{call.qkv, call.splits * together * row_bytes}, {call.v, call.v_splits * kv_heads * row_bytes}};
 }
@@ -48,7 +50,11 @@ Status record_heads(Recorder& recorder, const Capabilities& capabilities, const 
                                                           .qkv_splits = call.splits,
                                                           .pairs = turns.pairs,
                                                           .interleaved = turns.interleaved,
-                                                          .v_splits = call.v_splits},
+                                                          .v_splits = call.v_splits,
+                                                          .kv_sets = call.kv_sets,
+                                                          .norms_v = call.norms_v,
+                                                          .q_growth = std::bit_cast<uint32_t>(call.q_scale.growth),
+                                                          .q_every = static_cast<uint32_t>(call.q_scale.every)},
                                             .params = {.heads = heads_block(call),
                                                        .step = call.step.header,
                                                        .positions = call.step.positions,
@@ -63,7 +69,7 @@ Status record_heads(Recorder& recorder, const Capabilities& capabilities, const 
                               .writes = {{call.q, uint64_t{call.rows} * call.heads * shape.head_dim * sizeof(uint16_t)},
                                          whole(layer.keys),
                                          whole(layer.values)},
-                              .groups = {call.heads + 2 * shape.kv_heads, call.rows, 1}});
+                              .groups = {call.heads + (call.kv_sets == 0 ? 0 : 2 * shape.kv_heads), call.rows, 1}});
 }
 
 }  // namespace tandem::vulkan

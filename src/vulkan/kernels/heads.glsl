@@ -4,7 +4,7 @@
 #include "rope.glsl"
 
 struct HeadsBlock {
-    uint64_t qkv;     // f32 [QKV_SPLITS][rows][HEADS + 2 * KV_HEADS][HEAD_DIM], without v KV_HEADS less
+    uint64_t qkv;     // f32 [QKV_SPLITS][rows][HEADS + KV_SETS * KV_HEADS][HEAD_DIM]
     uint64_t v;       // f32 [V_SPLITS][rows][KV_HEADS][HEAD_DIM]
     uint64_t q_norm;  // f32 [HEAD_DIM], or 0
     uint64_t k_norm;
@@ -44,7 +44,8 @@ vec4 load_head(HeadsBlock h, HeadRow at, uint64_t ready, uint head, uint quad) {
         }
         return x;
     }
-    const uint heads = HEADS + (V_SPLITS == 0u ? 2u : 1u) * KV_HEADS;
+    const uint heads = HEADS + KV_SETS * KV_HEADS;
+    if (head >= heads) head -= KV_HEADS;
     [[unroll]] for (uint s = 0u; s < QKV_SPLITS; ++s) {
         x += MadeFloat4s(h.qkv + ready).at[((s * at.rows + at.row) * heads + head) * QUADS + quad];
     }
@@ -120,8 +121,11 @@ void make_heads(HeadsBlock h, HeadRow at, Prepared prepared, uint64_t ready, uin
             const uint first = min(r * INVOCATIONS + team * QUADS, ROUNDS * INVOCATIONS - QUADS);
             float sum = 0.0;
             for (uint i = 0u; i < QUADS; ++i) sum += squares[first + i];
+            const float scale = inversesqrt(sum / float(HEAD_DIM) + h.eps);
             if (head < HEADS + KV_HEADS) {
-                x[r] *= (head < HEADS ? prepared.q_norm : prepared.k_norm) * inversesqrt(sum / float(HEAD_DIM) + h.eps);
+                x[r] *= (head < HEADS ? prepared.q_norm : prepared.k_norm) * scale;
+            } else if (NORMS_V) {
+                x[r] *= scale;
             }
         }
     }
@@ -145,6 +149,9 @@ void make_heads(HeadsBlock h, HeadRow at, Prepared prepared, uint64_t ready, uin
                         x[r][i] = x[r][i] * prepared.turn[i].x + (first ? -other : other) * prepared.turn[i].y;
                     }
                 }
+            }
+            if (Q_GROWTH != 0u && head_of(number) < HEADS) {
+                x[r] *= 1.0 + uintBitsToFloat(Q_GROWTH) * log(1.0 + float(at.position / Q_EVERY));
             }
             put_head(at, number, quad, x[r]);
         }

@@ -13,7 +13,9 @@
 namespace tandem::vulkan {
 
 struct HeadsCall {
-    VkDeviceAddress qkv = 0;  // f32 [splits][rows][(heads + 2 * kv_heads) * head_dim]: q, k and, unless apart, v
+    VkDeviceAddress qkv = 0;  // f32 [splits][rows][(heads + kv_sets * kv_heads) * head_dim]: q, k, v
+    // 2: all three; 1: v is apart, or, if it is not, the same as k; 0: only q is made, k and v are another layer's.
+    uint32_t kv_sets = 2;
     uint32_t splits = 1;
     VkDeviceAddress v = 0;  // f32 [v_splits][rows][kv_heads * head_dim]
     uint32_t v_splits = 0;  // 0: v is not apart
@@ -22,6 +24,8 @@ struct HeadsCall {
     VkDeviceAddress q_norm = 0;  // f32 [head_dim]; 0: none
     VkDeviceAddress k_norm = 0;
     float eps = 0.0F;
+    bool norms_v = false;  // as q and k, without a weight
+    op::ScaleByPosition q_scale = {};
     const op::Rope* rope = nullptr;  // of q and k; null: none
     VkDeviceAddress turns = 0;       // turns_of(rope->inv_freq)
     const DeviceCache& cache;        // of f16 or q8_0

@@ -1,5 +1,5 @@
 // From a row of the residual stream to the activations of the next product, one workgroup per row:
-//   x' = x + post_norm(delta), y = activations(norm(x'))
+//   x' = sum_scale * (x + delta_scale * post_norm(delta)), y = activations(norm(x'))
 // Each part may be left out; delta is the sum of the partial results of a product.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -31,6 +31,8 @@ layout(push_constant, scalar) uniform Params {
     uint cols;
     float post_eps;
     float eps;
+    float delta_scale;
+    float sum_scale;
     Chain chain;
 } p;
 
@@ -100,7 +102,7 @@ void run_row() {
             [[unroll]] for (uint i = 0u; i < QUADS; ++i) delta[i] *= scale * post_weight[i];
         }
         [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
-            x[i] += delta[i];
+            x[i] = p.sum_scale * (x[i] + p.delta_scale * delta[i]);
             const uint quad = i * LANES + lane;
             if (quad < quads) Float4sOut(p.sum).at[row * quads + quad] = x[i];
         }

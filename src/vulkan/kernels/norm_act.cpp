@@ -56,7 +56,9 @@ Status record_norm_act(Recorder& rec, const Capabilities& capabilities, const No
                                     .rows = call.rows,
                                     .cols = call.cols,
                                     .post_eps = post.eps,
-                                    .eps = norm.eps}},
+                                    .eps = norm.eps,
+                                    .delta_scale = delta.scale,
+                                    .sum_scale = delta.sum_scale}},
         {.reads = std::move(reads), .writes = std::move(writes), .groups = {call.rows, 1, 1}});
 }
 

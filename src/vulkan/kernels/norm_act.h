@@ -23,7 +23,9 @@ struct NormActCall {
         Access partials;  // f32 [splits][rows][cols]
         uint32_t splits = 1;
         std::optional<NormParams> norm = {};
-        Access sum;  // where x + norm(delta) goes, f32 [rows][cols]
+        float scale = 1.0F;
+        float sum_scale = 1.0F;
+        Access sum;  // where sum_scale * (x + scale * norm(delta)) goes, f32 [rows][cols]
     };
     std::optional<Delta> delta = {};
 

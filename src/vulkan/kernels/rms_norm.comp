@@ -1,4 +1,5 @@
-// out = x / sqrt(mean(x^2) + eps) * weight over groups of `width`; one workgroup per group.
+// out = x / sqrt(mean(x^2) + eps) * weight over groups of `width`, the weight left out where there is none; one workgroup
+// per group.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -6,7 +7,7 @@
 layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Params {
     uint64_t x;
-    uint64_t weight;
+    uint64_t weight;  // 0: none
     uint64_t y;
     uint width;
     float eps;
@@ -30,6 +31,7 @@ void main() {
     }
     const float inverse = 1.0 / sqrt(partial[0] / float(p.width) + p.eps);
     for (uint i = lane; i < p.width; i += 256u) {
-        FloatsOut(p.y).at[first + i] = Floats(p.x).at[first + i] * inverse * Floats(p.weight).at[i];
+        const float weight = p.weight != 0ul ? Floats(p.weight).at[i] : 1.0;
+        FloatsOut(p.y).at[first + i] = Floats(p.x).at[first + i] * inverse * weight;
     }
 }

@@ -17,9 +17,12 @@ struct HeadsCase {
     uint32_t v_splits = 0;  // not 0: v is apart
     bool norm = true;
     op::Rope rope = {};
+    bool v_is_k = false;
+    bool norms_v = false;
+    op::ScaleByPosition q_scale = {};
 
     int all_heads() const { return heads + 2 * shape.kv_heads; }
-    int heads_together() const { return v_splits == 0 ? all_heads() : heads + shape.kv_heads; }
+    int heads_together() const { return v_splits == 0 && !v_is_k ? all_heads() : heads + shape.kv_heads; }
 };
 
 op::Rope rope_of(int head_dim, int pairs, op::RopeLayout layout) {
@@ -39,9 +42,12 @@ struct Inputs {
 // A head of q, k or v, in double precision.
 std::vector<double> reference(const HeadsCase& c, const Inputs& in, const PagedStep& step, uint32_t row, int head) {
     const auto dim = static_cast<size_t>(c.shape.head_dim);
-    const bool apart = head >= c.heads_together();
+    const bool is_v = head >= c.heads + c.shape.kv_heads;
+    const bool apart = head >= c.heads_together() && !c.v_is_k;
     const auto heads = static_cast<size_t>(apart ? c.shape.kv_heads : c.heads_together());
-    const auto index = static_cast<size_t>(apart ? head - c.heads_together() : head);
+    const auto index = static_cast<size_t>(apart              ? head - c.heads_together()
+                                           : is_v && c.v_is_k ? head - c.shape.kv_heads
+                                                              : head);
     const std::vector<float>& from = apart ? in.v : in.qkv;
     std::vector<double> x(dim);
     double squares = 0;
@@ -51,10 +57,13 @@ std::vector<double> reference(const HeadsCase& c, const Inputs& in, const PagedS
         }
         squares += x[i] * x[i];
     }
-    if (head >= c.heads + c.shape.kv_heads) return x;
+    const double inverse = 1 / std::sqrt(squares / static_cast<double>(dim) + double{kEps});
+    if (is_v) {
+        for (double& each : x) each *= c.norms_v ? inverse : 1;
+        return x;
+    }
     if (c.norm) {
         const std::vector<float>& weight = head < c.heads ? in.q_norm : in.k_norm;
-        const double inverse = 1 / std::sqrt(squares / static_cast<double>(dim) + double{kEps});
         for (size_t i = 0; i < dim; ++i) x[i] *= inverse * double{weight[i]};
     }
     const size_t pairs = c.rope.inv_freq.size();
@@ -67,6 +76,8 @@ std::vector<double> reference(const HeadsCase& c, const Inputs& in, const PagedS
         b = (b * std::cos(angle) + a * std::sin(angle)) * double{c.rope.magnitude};
         a = turned;
     }
+    const double growth = 1 + double{c.q_scale.growth} * std::log(1.0 + step.position(row) / c.q_scale.every);
+    for (double& each : x) each *= head < c.heads ? growth : 1;
     return x;
 }
 
@@ -94,6 +105,7 @@ Inputs inputs_of(const HeadsCase& c, PagedStep& step) {
 
 HeadsCall call_of(const HeadsCase& c, const Inputs& in, const PagedStep& step, const Buffer& q) {
     return {.qkv = gpu().upload(in.qkv).address,
+            .kv_sets = c.v_splits == 0 && !c.v_is_k ? 2U : 1U,
             .splits = c.splits,
             .v = gpu().upload(in.v).address,
             .v_splits = c.v_splits,
@@ -102,6 +114,8 @@ HeadsCall call_of(const HeadsCase& c, const Inputs& in, const PagedStep& step, c
             .q_norm = c.norm ? gpu().upload(in.q_norm).address : 0,
             .k_norm = c.norm ? gpu().upload(in.k_norm).address : 0,
             .eps = kEps,
+            .norms_v = c.norms_v,
+            .q_scale = c.q_scale,
             .rope = c.rope.inv_freq.empty() ? nullptr : &c.rope,
             .turns = gpu().upload(turns_of(c.rope.inv_freq)).address,
             .cache = step.cache(),
@@ -161,6 +175,27 @@ TEST(Heads, TakeValuesFromAProductOfTheirOwn) {
                        .v_splits = v_splits,
                        .rope = rope_of(64, 32, op::RopeLayout::half)});
     }
+}
+
+TEST(Heads, TakeTheKeysForValuesAndNormThem) {
+    HeadsCase c{
+        .shape = {.kv_heads = 2, .head_dim = 64, .padding = 3, .sequences = {{.past = 0, .rows = 5}, {.past = 40}}},
+        .splits = 2,
+        .rope = rope_of(64, 32, op::RopeLayout::half),
+        .v_is_k = true,
+        .norms_v = true};
+    run_and_check(c);
+    c.v_is_k = false;
+    run_and_check(c);
+    c.v_splits = 3;
+    run_and_check(c);
+}
+
+TEST(Heads, OfQueriesGrowWithThePosition) {
+    run_and_check({.shape = {.kv_heads = 2, .head_dim = 64, .sequences = {{.past = 0, .rows = 5}, {.past = 400}}},
+                   .norm = false,
+                   .rope = rope_of(64, 32, op::RopeLayout::half),
+                   .q_scale = {.growth = 0.1F, .every = 100}});
 }
 
 TEST(Heads, WriteACacheOfInt8) {
@@ -268,6 +303,10 @@ TEST(Heads, MadeByAttentionAreTheSame) {
     other.v_splits = 2;
     other.heads = 6;
     other.rope = rope_of(96, 40, op::RopeLayout::interleaved);
+    expect_the_same(other, {});
+    other.norm = other.norms_v = other.v_is_k = true;
+    other.v_splits = 0;
+    other.q_scale = {.growth = 0.1F, .every = 40};
     expect_the_same(other, {});
 }
 
