@@ -43,6 +43,10 @@ bool is_aligned(const TensorRecord& tensor) {
 
 }  // namespace
 
+std::string_view whole_name(std::string_view name) {
+    return name.substr(0, name.find('['));
+}
+
 const TensorRecord* find_tensor(const format::Checkpoint& checkpoint, int layer, const WeightName& name) {
     if (checkpoint.gguf() != nullptr) return checkpoint.find(gguf_name(layer, name.gguf));
     for (const std::string& candidate : hf_names(layer, name.hf)) {
@@ -83,18 +87,31 @@ const TensorRecord* Binder::find(int layer, const WeightName& name, const std::v
 
 graph::Tensor Binder::matrix(int layer, const WeightName& name, int64_t rows, int64_t cols) {
     const TensorRecord* tensor = find(layer, name, {rows, cols});
+    return tensor == nullptr ? graph::Tensor{} : bind(gguf_name(layer, name.gguf), *tensor, {0, rows, rows});
+}
+
+graph::Tensor Binder::rows(int layer, const WeightName& name, const Rows& rows, int64_t cols) {
+    const TensorRecord* tensor = find(layer, name, {rows.all, cols});
     if (tensor == nullptr) return {};
-    std::string canonical = gguf_name(layer, name.gguf);
-    if (weights_.find(canonical) == nullptr) parameters_ += static_cast<uint64_t>(rows * cols);
-    if (is_aligned(*tensor)) {
-        weights_.add(canonical, {tensor->dtype, tensor->shape, tensor->data});
+    return bind(fmt::format("{}[{}:{}]", gguf_name(layer, name.gguf), rows.first, rows.first + rows.count), *tensor,
+                rows);
+}
+
+graph::Tensor Binder::bind(std::string canonical, const TensorRecord& tensor, const Rows& rows) {
+    const int64_t cols = tensor.shape[1];
+    const size_t bytes_of_row = row_bytes(tensor.dtype, cols);
+    const auto data = tensor.data.subspan(static_cast<size_t>(rows.first) * bytes_of_row,
+                                          static_cast<size_t>(rows.count) * bytes_of_row);
+    if (weights_.find(canonical) == nullptr) parameters_ += static_cast<uint64_t>(rows.count * cols);
+    if (is_aligned(tensor)) {
+        weights_.add(canonical, {tensor.dtype, {rows.count, cols}, data});
     } else {
-        log::warn("tensor '{}' is not aligned in its file: it is copied", tensor->name);
-        weights_.add_owned(canonical, tensor->dtype, tensor->shape, {tensor->data.begin(), tensor->data.end()});
+        log::warn("tensor '{}' is not aligned in its file: it is copied", tensor.name);
+        weights_.add_owned(canonical, tensor.dtype, {rows.count, cols}, {data.begin(), data.end()});
     }
     const graph::Tensor weight =
-        graph_->weight(std::move(canonical), graph::matrix_type(tensor->dtype, graph::Dim::of(rows), cols));
-    read_factor(*tensor, weight);
+        graph_->weight(std::move(canonical), graph::matrix_type(tensor.dtype, graph::Dim::of(rows.count), cols));
+    read_factor(tensor, weight);
     return weight;
 }
 
@@ -137,6 +154,15 @@ graph::Tensor Binder::vector(int layer, const WeightName& name, int64_t count, f
     parameters_ += values.size();
     weights_.add_owned(canonical, DType::f32, {count}, std::move(bytes));
     return graph_->weight(std::move(canonical), graph::vector_type(DType::f32, count));
+}
+
+float Binder::scalar(int layer, const WeightName& name) {
+    const TensorRecord* tensor = find(layer, name, {1});
+    float value = 0.0F;
+    if (tensor == nullptr) return value;
+    format::decode_row(tensor->dtype, tensor->data.data(), &value, 1);
+    ++parameters_;
+    return value;
 }
 
 }  // namespace tandem::models

@@ -27,6 +27,9 @@ inline constexpr WeightName kEmbedding{"token_embd.weight", "embed_tokens.weight
 // Null when the checkpoint has no such tensor.
 const format::TensorRecord* find_tensor(const format::Checkpoint& checkpoint, int layer, const WeightName& name);
 
+// The name of the tensor that a weight is in: all of it, or rows of it.
+std::string_view whole_name(std::string_view name);
+
 // The first problem sticks; after it all tensors are empty, so bind everything and ask for status() before building.
 class Binder {
   public:
@@ -37,12 +40,22 @@ class Binder {
     // A matrix [rows, cols] in whatever type it is stored. A factor for all of it, which NVFP4 files have, goes into
     // the graph; one for the activations, which other kernels round, has no use here.
     graph::Tensor matrix(int layer, const WeightName& name, int64_t rows, int64_t cols);
+    // Rows of a matrix [all, cols] that holds several, one below the other. A name of its own, "NAME[first:end]", says
+    // which they are (whole_name() is NAME).
+    struct Rows {
+        int64_t first = 0;
+        int64_t count = 0;
+        int64_t all = 0;
+    };
+    graph::Tensor rows(int layer, const WeightName& name, const Rows& rows, int64_t cols);
     // The rows of the tokens, [vocab, dim], and the matrix that makes logits, which may be the same one: a GGUF file
     // then leaves it out, config.json says that it is `tied`.
     graph::Tensor embedding(int64_t vocab, int64_t dim);
     graph::Tensor output(int64_t vocab, int64_t dim, bool tied);
     // A norm's weight or a bias, [count], as f32 whatever it is stored in, with `offset` added to each.
     graph::Tensor vector(int layer, const WeightName& name, int64_t count, float offset = 0.0F);
+    // A single number.
+    float scalar(int layer, const WeightName& name);
     void reject(std::string problem);
     Status status() const;
 
@@ -50,6 +63,7 @@ class Binder {
     graph::Weights take_weights() && { return std::move(weights_); }
 
   private:
+    graph::Tensor bind(std::string canonical, const format::TensorRecord& tensor, const Rows& rows);
     void read_factor(const format::TensorRecord& matrix, graph::Tensor weight);
     const format::TensorRecord* find(int layer, const WeightName& name, const std::vector<int64_t>& shape);
 

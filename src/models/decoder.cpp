@@ -35,6 +35,18 @@ bool is_periodic(const std::vector<int>& windows, int period) {
 
 }  // namespace
 
+std::vector<int> read_per_layer(Settings& s, const Key& key, int limit, int layers, std::optional<int> fallback) {
+    const auto count = static_cast<size_t>(layers);
+    if (!s.is_list(key)) return std::vector<int>(count, s.count(key, limit, fallback));
+    const std::vector<double> list = s.reals(key, {1, static_cast<double>(limit)});
+    if (list.size() != count) {
+        s.reject(
+            fmt::format("'{}' has {} entries for {} layers", s.is_gguf() ? key.gguf : key.hf, list.size(), layers));
+        return std::vector<int>(count, 1);
+    }
+    return {list.begin(), list.end()};
+}
+
 Dimensions read_dimensions(Settings& s, const HfDefaults& d) {
     const bool hf = !s.is_gguf();
     const auto fallback = [&](std::optional<int> value) { return hf ? value : std::nullopt; };
@@ -42,9 +54,12 @@ Dimensions read_dimensions(Settings& s, const HfDefaults& d) {
     dims.dim = s.count({"embedding_length", "hidden_size"}, kMaxDim, fallback(d.dim));
     dims.layers = s.count({"block_count", "num_hidden_layers"}, kMaxLayers, fallback(d.layers));
     dims.heads = s.count({"attention.head_count", "num_attention_heads"}, kMaxHeads, fallback(d.heads));
-    dims.kv_heads = s.count({"attention.head_count_kv", "num_key_value_heads"}, kMaxHeads,
-                            hf && d.kv_heads ? *d.kv_heads : dims.heads);
-    dims.ffn_dim = s.count({"feed_forward_length", "intermediate_size"}, kMaxFfnDim, fallback(d.ffn_dim));
+    const auto of_layers = [&](const Key& key, int limit, std::optional<int> usual) {
+        return d.per_layer ? read_per_layer(s, key, limit, dims.layers, usual).front() : s.count(key, limit, usual);
+    };
+    dims.kv_heads = of_layers({"attention.head_count_kv", "num_key_value_heads"}, kMaxHeads,
+                              hf && d.kv_heads ? *d.kv_heads : dims.heads);
+    dims.ffn_dim = of_layers({"feed_forward_length", "intermediate_size"}, kMaxFfnDim, fallback(d.ffn_dim));
     dims.context_length =
         s.count({"context_length", "max_position_embeddings"}, kMaxContext, fallback(d.context_length));
     const int even_share = std::max(1, dims.dim / dims.heads);
@@ -66,8 +81,8 @@ Dimensions read_dimensions(Settings& s, const HfDefaults& d) {
     return dims;
 }
 
-float read_eps(Settings& s) {
-    const std::optional<double> fallback = s.is_gguf() ? std::nullopt : std::optional(1e-6);
+float read_eps(Settings& s, double usual) {
+    const std::optional<double> fallback = s.is_gguf() ? std::nullopt : std::optional(usual);
     return static_cast<float>(s.real({"attention.layer_norm_rms_epsilon", "rms_norm_eps"}, {0, 1}, fallback));
 }
 
@@ -153,9 +168,16 @@ void write_windows(const Settings& s, const std::vector<int>& windows, int usual
         writer.set(key, static_cast<uint32_t>(period));
         return;
     }
+    write_window_list(s, windows, writer);
+}
+
+void write_window_list(const Settings& s, const std::vector<int>& windows, format::GgufWriter& writer) {
+    const int window = *std::max_element(windows.begin(), windows.end());
+    writer.set(fmt::format("{}.attention.sliding_window", s.architecture()), static_cast<uint32_t>(window));
     const auto sliding = std::make_unique<bool[]>(windows.size());
     for (size_t i = 0; i < windows.size(); ++i) sliding[i] = windows[i] != 0;
-    writer.set(key, std::span<const bool>(sliding.get(), windows.size()));
+    writer.set(fmt::format("{}.attention.sliding_window_pattern", s.architecture()),
+               std::span<const bool>(sliding.get(), windows.size()));
 }
 
 Status check_writable(const Settings& s, op::Activation activation, op::Activation usual) {
@@ -167,7 +189,7 @@ Status check_writable(const Settings& s, op::Activation activation, op::Activati
 void add_results(graph::Graph& g, graph::Tensor x, const Head& head) {
     x = g.select_rows(x, g.output_rows());  // the norm is row by row, so what is not wanted can go before it
     const graph::Tensor hidden = g.rms_norm(x, head.norm, head.eps);
-    graph::Tensor logits = g.linear(head.output, hidden);
+    graph::Tensor logits = g.scale(g.linear(head.output, hidden), head.scale);
     if (head.softcap > 0) logits = g.softcap(logits, head.softcap);
     g.result("hidden", hidden);
     g.result("logits", logits);

@@ -30,13 +30,17 @@ struct HfDefaults {
     std::optional<int> head_dim = {};  // nothing: dim / heads
     std::optional<int> ffn_dim = {};
     int context_length = 0;
+    bool per_layer = false;  // key-value heads and ffn_dim may be lists; the first layer's are then taken
 };
+
+// A number of every layer: one for all of them, or a list.
+std::vector<int> read_per_layer(Settings& settings, const Key& key, int limit, int layers, std::optional<int> fallback);
 
 // All but rope_dim, which read_rope() knows. Ok or not is in settings.status().
 Dimensions read_dimensions(Settings& settings, const HfDefaults& defaults);
 
-// The epsilon of the norms.
-float read_eps(Settings& settings);
+// The epsilon of the norms; `usual` where config.json is silent.
+float read_eps(Settings& settings, double usual = 1e-6);
 
 // Of the feed-forward part; a GGUF file does not say, its family does.
 op::Activation read_activation(Settings& settings, op::Activation usual);
@@ -58,6 +62,8 @@ std::vector<int> periodic_windows(int layers, int period, int window);
 void write_dimensions(const Settings& settings, const Dimensions& dims, float eps, format::GgufWriter& writer);
 void write_windows(const Settings& settings, const std::vector<int>& windows, int usual_period,
                    format::GgufWriter& writer);
+// The pattern as a list of the layers, which the newer families always have.
+void write_window_list(const Settings& settings, const std::vector<int>& windows, format::GgufWriter& writer);
 
 // config.json can name activations that GGUF has no key for.
 Status check_writable(const Settings& settings, op::Activation activation, op::Activation usual);
@@ -68,6 +74,7 @@ struct Head {
     graph::Tensor output;  // [vocab, dim]
     float eps = 0.0F;
     float softcap = 0.0F;  // 0: none
+    float scale = 1.0F;    // of the logits
 };
 void add_results(graph::Graph& g, graph::Tensor x, const Head& head);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/quant.h"
+#include "models/binder.h"
 #include "models/family.h"
 
 namespace tandem::models {
@@ -95,6 +96,23 @@ Result<Export> prepare_gguf(const format::Checkpoint& checkpoint) {
     return made;
 }
 
+// Rows of a tensor that the model uses apart from its other rows, in their order: it is written as one.
+Status add_rows(std::vector<TensorJob>& jobs, std::string_view name, const WeightView& rows, std::string_view file) {
+    const std::string_view whole = whole_name(name);
+    const auto found = std::ranges::find(jobs, whole, &TensorJob::name);
+    if (found == jobs.end()) {
+        jobs.push_back({.name = std::string(whole), .view = rows});
+        return Ok{};
+    }
+    WeightView& view = found->view;
+    if (view.data.data() + view.data.size() != rows.data.data()) {
+        return fail("{}: tensor '{}' is not aligned in its file: save the model again", file, whole);
+    }
+    view.shape[0] += rows.shape[0];
+    view.data = {view.data.data(), view.data.size() + rows.data.size()};
+    return Ok{};
+}
+
 Result<Export> prepare_hf(const format::Checkpoint& checkpoint) {
     Identified found = TRY(identify(checkpoint));
     Export made;
@@ -111,6 +129,10 @@ Result<Export> prepare_hf(const format::Checkpoint& checkpoint) {
     const RowOrder interleaved{.head_dim = model.head_dim, .rope_dim = model.rope_dim};
     for (const graph::Value& value : model.program.values) {
         if (value.kind != graph::Value::Kind::weight) continue;
+        if (whole_name(value.name) != value.name) {
+            TRY(add_rows(made.jobs, value.name, *model.weights.find(value.name), checkpoint.name()));
+            continue;
+        }
         const bool turns =
             value.name.find(".attn_q.") != std::string::npos || value.name.find(".attn_k.") != std::string::npos;
         made.jobs.push_back({.name = value.name,

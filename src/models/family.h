@@ -1,4 +1,4 @@
-// Family: a kind of model that Tandem knows. Adding one is a file like gemma3.cpp and a line in families.h and
+// Family: a kind of model that Tandem knows. Adding one is a file like gemma.cpp and a line in families.h and
 // registry.cpp.
 #pragma once
 

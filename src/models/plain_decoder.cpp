@@ -46,29 +46,36 @@ Tensor PlainDecoder::attention(Graph& g, Tensor x, size_t i) const {
         q = g.rms_norm(q, w.q_norm, cfg.eps);
         k = g.rms_norm(k, w.k_norm, cfg.eps);
     }
-    q = g.rope(q, g.positions(), rope);
-    k = g.rope(k, g.positions(), rope);
+    if (cfg.turned.empty() || cfg.turned[i]) {
+        q = g.rope(q, g.positions(), rope);
+        k = g.rope(k, g.positions(), rope);
+    }
+    if (cfg.rope.query_growth > 0) {
+        q = g.scale_by_position(q, {.growth = static_cast<float>(cfg.rope.query_growth),
+                                    .every = static_cast<int>(cfg.rope.original_context)});
+    }
     const Tensor written = g.kv_write(k, g.linear(w.v, x, w.v_bias), cache);
-    const Tensor a = g.attention(q, written,
-                                 {.cache = cache,
-                                  .heads = cfg.heads,
-                                  .kv_heads = cfg.kv_heads,
-                                  .head_dim = cfg.head_dim,
-                                  .scale = 1.0F / std::sqrt(static_cast<float>(cfg.head_dim)),
-                                  .window = window});
+    const Tensor a = g.attention(
+        q, written,
+        {.cache = cache,
+         .heads = cfg.heads,
+         .kv_heads = cfg.kv_heads,
+         .head_dim = cfg.head_dim,
+         .scale = cfg.attention_scale > 0 ? cfg.attention_scale : 1.0F / std::sqrt(static_cast<float>(cfg.head_dim)),
+         .window = window});
     return g.linear(w.o, a, w.o_bias);
 }
 
 Tensor PlainDecoder::block(Graph& g, Tensor x, size_t i) const {
     const Layer& w = layers[i];  // x: [tokens, dim]
-    x = g.add(x, attention(g, g.rms_norm(x, w.attn_norm, cfg.eps), i));
+    x = g.add(x, g.scale(attention(g, g.rms_norm(x, w.attn_norm, cfg.eps), i), cfg.residual_scale));
     const Tensor h = g.rms_norm(x, w.ffn_norm, cfg.eps);
     const Tensor f = g.glu(g.linear(w.gate, h, w.gate_bias), g.linear(w.up, h, w.up_bias), cfg.activation);
-    return g.add(x, g.linear(w.down, f, w.down_bias));
+    return g.add(x, g.scale(g.linear(w.down, f, w.down_bias), cfg.residual_scale));
 }
 
 void PlainDecoder::forward(Graph& g) const {
-    Tensor x = g.embed(embedding, g.tokens());
+    Tensor x = g.embed(embedding, g.tokens(), cfg.embedding_scale);
     for (size_t i = 0; i < layers.size(); ++i) x = block(g, x, i);
     add_results(g, x, head);
 }
@@ -77,26 +84,35 @@ Layer bind_layer(Binder& b, const PlainConfig& cfg, int i) {
     const int64_t q_dim = int64_t{cfg.heads} * cfg.head_dim;
     const int64_t kv_dim = int64_t{cfg.kv_heads} * cfg.head_dim;
     const auto matrix = [&](WeightName name, int64_t rows, int64_t cols) { return b.matrix(i, name, rows, cols); };
+    const auto qkv = [&](WeightName name, int64_t first, int64_t rows) {
+        if (!cfg.fused) return b.matrix(i, name, rows, cfg.dim);
+        return b.rows(i, {"attn_qkv.weight", "self_attn.qkv_proj.weight"}, {first, rows, q_dim + 2 * kv_dim}, cfg.dim);
+    };
+    const auto gate_up = [&](WeightName name, int64_t first) {
+        if (!cfg.fused) return b.matrix(i, name, cfg.ffn_dim, cfg.dim);
+        return b.rows(i, {"ffn_up.weight", "mlp.gate_up_proj.weight"}, {first, cfg.ffn_dim, 2 * int64_t{cfg.ffn_dim}},
+                      cfg.dim);
+    };
     const auto norm = [&](WeightName name) { return b.vector(i, name, cfg.dim); };
     const auto maybe = [&](bool wanted, WeightName name, int64_t count) {
         return wanted ? b.vector(i, name, count) : Tensor{};
     };
     return {
         .attn_norm = norm({"attn_norm.weight", "input_layernorm.weight"}),
-        .q = matrix({"attn_q.weight", "self_attn.q_proj.weight"}, q_dim, cfg.dim),
+        .q = qkv({"attn_q.weight", "self_attn.q_proj.weight"}, 0, q_dim),
         .q_bias = maybe(cfg.qkv_bias, {"attn_q.bias", "self_attn.q_proj.bias"}, q_dim),
-        .k = matrix({"attn_k.weight", "self_attn.k_proj.weight"}, kv_dim, cfg.dim),
+        .k = qkv({"attn_k.weight", "self_attn.k_proj.weight"}, q_dim, kv_dim),
         .k_bias = maybe(cfg.qkv_bias, {"attn_k.bias", "self_attn.k_proj.bias"}, kv_dim),
-        .v = matrix({"attn_v.weight", "self_attn.v_proj.weight"}, kv_dim, cfg.dim),
+        .v = qkv({"attn_v.weight", "self_attn.v_proj.weight"}, q_dim + kv_dim, kv_dim),
         .v_bias = maybe(cfg.qkv_bias, {"attn_v.bias", "self_attn.v_proj.bias"}, kv_dim),
         .q_norm = maybe(cfg.qk_norm, {"attn_q_norm.weight", "self_attn.q_norm.weight"}, cfg.head_dim),
         .k_norm = maybe(cfg.qk_norm, {"attn_k_norm.weight", "self_attn.k_norm.weight"}, cfg.head_dim),
         .o = matrix({"attn_output.weight", "self_attn.o_proj.weight"}, cfg.dim, q_dim),
         .o_bias = maybe(cfg.output_bias, {"attn_output.bias", "self_attn.o_proj.bias"}, cfg.dim),
         .ffn_norm = norm({"ffn_norm.weight", "post_attention_layernorm.weight"}),
-        .gate = matrix({"ffn_gate.weight", "mlp.gate_proj.weight"}, cfg.ffn_dim, cfg.dim),
+        .gate = gate_up({"ffn_gate.weight", "mlp.gate_proj.weight"}, 0),
         .gate_bias = maybe(cfg.ffn_bias, {"ffn_gate.bias", "mlp.gate_proj.bias"}, cfg.ffn_dim),
-        .up = matrix({"ffn_up.weight", "mlp.up_proj.weight"}, cfg.ffn_dim, cfg.dim),
+        .up = gate_up({"ffn_up.weight", "mlp.up_proj.weight"}, cfg.ffn_dim),
         .up_bias = maybe(cfg.ffn_bias, {"ffn_up.bias", "mlp.up_proj.bias"}, cfg.ffn_dim),
         .down = matrix({"ffn_down.weight", "mlp.down_proj.weight"}, cfg.dim, cfg.ffn_dim),
         .down_bias = maybe(cfg.ffn_bias, {"ffn_down.bias", "mlp.down_proj.bias"}, cfg.dim),
@@ -105,12 +121,12 @@ Layer bind_layer(Binder& b, const PlainConfig& cfg, int i) {
 
 }  // namespace
 
-PlainConfig read_plain_config(Settings& s, const HfDefaults& defaults) {
+PlainConfig read_plain_config(Settings& s, const HfDefaults& defaults, const RopeKeys& rope) {
     PlainConfig cfg;
     static_cast<Dimensions&>(cfg) = read_dimensions(s, defaults);
     cfg.eps = read_eps(s);
     cfg.windows.assign(static_cast<size_t>(cfg.layers), 0);
-    cfg.rope = read_rope(s, cfg);
+    cfg.rope = read_rope(s, cfg, rope);
     cfg.rope_dim = cfg.rope.dim;
     cfg.activation = read_activation(s, op::Activation::silu);
     cfg.tied = s.flag({"", "tie_word_embeddings"}, false);
@@ -130,7 +146,8 @@ Result<Model> load_plain_decoder(const Settings& s, const PlainConfig& cfg) {
     model.embedding = b.embedding(cfg.vocab, cfg.dim);
     model.head = {.norm = b.vector(kNoLayer, {"output_norm.weight", "norm.weight"}, cfg.dim),
                   .output = b.output(cfg.vocab, cfg.dim, cfg.tied),
-                  .eps = cfg.eps};
+                  .eps = cfg.eps,
+                  .scale = cfg.logit_scale};
     for (int i = 0; i < cfg.layers; ++i) model.layers.push_back(bind_layer(b, cfg, i));
     TRY(b.status());
     model.forward(g);

@@ -1,4 +1,4 @@
-// The plain decoder: the form that Llama set and that Mistral and Qwen keep, with what they add as options.
+// The plain decoder: the form that Llama set and that many families keep, with what they add as options.
 #pragma once
 
 #include <vector>
@@ -17,12 +17,18 @@ struct PlainConfig : Dimensions {
     bool qkv_bias = false;
     bool output_bias = false;  // of attention
     bool ffn_bias = false;
-    bool qk_norm = false;  // of every head's query and key
-    bool tied = false;     // the embedding makes the logits too
+    bool qk_norm = false;      // of every head's query and key
+    bool tied = false;         // the embedding makes the logits too
+    bool fused = false;        // q, k and v are one matrix, gate and up another
+    std::vector<bool> turned;  // per layer, whether rope is used; empty: in all
+    float embedding_scale = 1.0F;
+    float attention_scale = 0.0F;  // of the scores; 0: 1 / sqrt(head_dim)
+    float residual_scale = 1.0F;   // of what attention and feed-forward add
+    float logit_scale = 1.0F;
 };
 
 // What all of them say in the same way; windows, biases, norms and the layout are the family's.
-PlainConfig read_plain_config(Settings& settings, const HfDefaults& defaults);
+PlainConfig read_plain_config(Settings& settings, const HfDefaults& defaults, const RopeKeys& rope = {});
 
 // Whether there is a bias: config.json says so, a GGUF file has the tensor `gguf` of the first layer.
 bool read_bias(Settings& settings, const Key& key);

@@ -12,7 +12,7 @@
 namespace tandem::models {
 
 struct RopeSettings {
-    enum class Scaling : uint8_t { none, linear, llama3, yarn };
+    enum class Scaling : uint8_t { none, linear, llama3, yarn, longrope };
 
     int dim = 0;  // elements of a head that turn
     double base = 10000;
@@ -25,15 +25,19 @@ struct RopeSettings {
     double beta_slow = 1;
     bool truncate = true;
     double magnitude = 1;
-    std::vector<float> divisors = {};  // of the frequencies, as in rope_freqs.weight; empty: none
+    std::vector<float> divisors = {};        // of the frequencies, as in rope_freqs.weight; empty: none
+    std::vector<float> short_divisors = {};  // longrope: within the original context, and past it
+    std::vector<float> long_divisors = {};
+    double query_growth = 0;  // of queries past the original context (op::ScaleByPosition)
 };
 
 // Where a model keeps the rope of a kind of layers.
 struct RopeKeys {
     std::string_view gguf_base = "rope.freq_base";
     std::string_view hf_base = "rope_theta";
-    std::string_view layer_type;  // under rope_parameters of transformers 5, where ropes differ by layer
-    bool scaled = true;           // false: scaling that is not said per layer type is not for these layers
+    std::string_view gguf_dim = "rope.dimension_count";
+    std::string_view layer_type = {};  // under rope_parameters of transformers 5, where ropes differ by layer
+    bool scaled = true;                // false: scaling that is not said per layer type is not for these layers
     double usual_base = 10000;
 };
 

@@ -129,6 +129,26 @@ bool Settings::is_list(const Key& key) const {
     return is_gguf() ? find_gguf(key.gguf)->as_array().has_value() : find_json(key.hf)->is_array();
 }
 
+std::vector<double> Settings::reals(const Key& key, Range range) {
+    std::vector<std::optional<double>> found;
+    const bool good = is_list(key);
+    if (good && is_gguf()) {
+        const format::GgufArray array = *find_gguf(key.gguf)->as_array();
+        for (const format::GgufValue& element : array) found.push_back(element.as_float());
+    } else if (good) {
+        for (const json& element : *find_json(key.hf)) found.push_back(as_number(element));
+    }
+    std::vector<double> list;
+    for (const std::optional<double> number : found) {
+        list.push_back(number.value_or(range.least));
+        if (!number || !(*number >= range.least && *number <= range.most)) {
+            reject(fmt::format("{} is not a list of numbers from {} to {}", describe(key), range.least, range.most));
+        }
+    }
+    if (!good) reject(fmt::format("{} is not a list of numbers", describe(key)));
+    return list;
+}
+
 std::vector<std::string> Settings::texts(std::string_view hf) {
     const Key key{"", hf};
     std::vector<std::string> list;

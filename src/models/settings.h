@@ -44,8 +44,9 @@ class Settings {
     bool flag(const Key& key, bool fallback);
     std::string text(const Key& key, std::string_view fallback);
 
-    // A list of config.json, a list of a GGUF file: that there is none is a problem too.
+    // A list of either, of config.json, of a GGUF file: that there is none is a problem too.
     bool is_list(const Key& key) const;
+    std::vector<double> reals(const Key& key, Range range);
     std::vector<std::string> texts(std::string_view hf);
     std::vector<bool> flags(std::string_view gguf);
 

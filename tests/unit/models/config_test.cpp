@@ -142,10 +142,42 @@ TEST(Config, OfAnUnknownFamilyIsRefusedWithWhatIsSupported) {
 
 TEST(Config, OfAScalingWeDoNotHaveIsRefused) {
     HfModel model = golden_model("llama");
-    for (const std::string type : {"dynamic", "longrope", "mrope"}) {
+    for (const std::string type : {"dynamic", "ntk", "mrope"}) {
         model.config["rope_parameters"] = {{"rope_type", type}, {"rope_theta", 1e4}, {"factor", 2.0}};
         EXPECT_THAT(program(model), HasSubstr("rope scaling '" + type + "' is not supported"));
     }
+}
+
+// Eight pairs turn. The context decides which factors are used, and how much the scores are sharpened.
+TEST(Config, OfPhi3HasTheFactorsOfItsContext) {
+    HfModel model = golden_model("phi3");
+    const json plain = model.config["rope_parameters"];
+    const std::string unscaled = program(model);
+    json& rope = model.config["rope_parameters"];
+    rope = {{"rope_type", "longrope"},
+            {"rope_theta", 1e4},
+            {"long_factor", json(std::vector<double>(8, 4.0))},
+            {"short_factor", json(std::vector<double>(8, 1.0))}};
+    model.config["original_max_position_embeddings"] = 512;  // all there is
+    EXPECT_EQ(program(model), unscaled);
+    model.config["original_max_position_embeddings"] = 64;
+    const std::string stretched = program(model);
+    EXPECT_THAT(stretched, HasSubstr("magnitude=1.22474"));  // sqrt(1 + ln 8 / ln 64)
+    rope["long_factor"] = std::vector<double>(7, 4.0);
+    EXPECT_THAT(program(model), HasSubstr("longrope has 7 long and 8 short factors, expected 8 of both"));
+    rope["long_factor"] = "four";
+    EXPECT_THAT(program(model), HasSubstr("'rope_parameters.long_factor' of config.json is not a list of numbers"));
+}
+
+TEST(Config, OfSmolLm3NamesTheLayersWithoutRope) {
+    HfModel model = golden_model("smollm3");
+    const std::string expected = program(model);
+    model.config.erase("no_rope_layers");
+    EXPECT_EQ(program(model), expected) << "every fourth";
+    model.config["no_rope_layers"] = {1, 1, 1, 1};
+    EXPECT_NE(program(model), expected);
+    model.config["no_rope_layers"] = {1, 1};
+    EXPECT_THAT(program(model), HasSubstr("'no_rope_layers' has 2 entries for 4 layers"));
 }
 
 TEST(Config, OfAnotherActivationIsHonoured) {

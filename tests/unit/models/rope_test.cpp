@@ -64,5 +64,11 @@ TEST(Rope, DivisorsOfTheFileComeOnTop) {
     EXPECT_FLOAT_EQ(f[1], 0.0025F);
 }
 
+TEST(Rope, PairsWithTheDivisorForItStandStill) {
+    const auto f = frequencies({.dim = 4, .base = 10000, .divisors = {2.0F, 1e30F}});
+    EXPECT_FLOAT_EQ(f[0], 0.5F);
+    EXPECT_EQ(f[1], 0.0F);
+}
+
 }  // namespace
 }  // namespace tandem::models
