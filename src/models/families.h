@@ -8,6 +8,7 @@ namespace tandem::models {
 
 const Family& gemma2();
 const Family& gemma3();
+const Family& gemma4();
 const Family& granite();
 const Family& llama();
 const Family& ministral3();

@@ -43,7 +43,7 @@ std::vector<std::string> names_in_config(const nlohmann::json& config) {
 
 std::span<const Family* const> families() {
     static const Family* const table[] = {
-        &gemma2(),  &gemma3(),  &granite(), &llama(), &ministral3(),
+        &gemma2(),  &gemma3(), &gemma4(), &granite(), &llama(), &ministral3(),
         &mistral(), &olmo2(),  &phi3(),   &qwen2(),   &qwen3(), &smollm3(),
     };
     return table;

@@ -154,8 +154,8 @@ TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FusedModel,
-                         testing::Values("gemma2", "gemma3", "gemma3-softcap", "granite", "llama", "ministral3",
-                                         "mistral", "olmo2", "phi3", "qwen2", "qwen3", "smollm3"),
+                         testing::Values("gemma2", "gemma3", "gemma3-softcap", "gemma4", "gemma4-e", "granite", "llama",
+                                         "ministral3", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "smollm3"),
                          [](const testing::TestParamInfo<std::string>& test) {
                              std::string name = test.param;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -180,11 +180,11 @@ TEST(FactorOfAMatrix, IsMultipliedWith) {
     }
 }
 
-const std::string kFromTransformers[] = {"gemma2",     "gemma3",  "gemma3-linear-rope",
-                                         "granite",    "llama",   "llama3-rope",
-                                         "ministral3", "mistral", "olmo2",
-                                         "phi3",       "qwen2",   "qwen3",
-                                         "smollm3"};
+const std::string kFromTransformers[] = {"gemma2",  "gemma3",      "gemma3-linear-rope",
+                                         "gemma4",  "gemma4-e",    "granite",
+                                         "llama",   "llama3-rope", "ministral3",
+                                         "mistral", "olmo2",       "phi3",
+                                         "qwen2",   "qwen3",       "smollm3"};
 // Settings that those do not have; reference.py made these.
 const std::string kFromReference[] = {"gemma3-softcap", "llama-bias",   "llama-linear",   "llama-yarn",
                                       "mistral-full",   "qwen2-window", "qwen3-bias-yarn"};

@@ -180,6 +180,23 @@ TEST(Config, OfSmolLm3NamesTheLayersWithoutRope) {
     EXPECT_THAT(program(model), HasSubstr("'no_rope_layers' has 2 entries for 4 layers"));
 }
 
+TEST(Config, OfGemma4MayNameTheSizesOfGlobalLayersAtOnce) {
+    HfModel model = golden_model("gemma4");
+    const std::string expected = program(model);
+    model.config.erase("per_layer_config");
+    EXPECT_NE(program(model), expected);
+    model.config["global_head_dim"] = 64;
+    model.config["num_global_key_value_heads"] = 1;
+    EXPECT_EQ(program(model), expected);
+}
+
+TEST(Config, OfGemma4SharesKeysAmongLayersOfAKindOnly) {
+    HfModel model = golden_model("gemma4-e");
+    EXPECT_THAT(program(model), HasSubstr("cache=5"));
+    model.config["num_kv_shared_layers"] = 7;
+    EXPECT_THAT(program(model), HasSubstr("layer 5 has no keys of its own and there is no layer like it that has"));
+}
+
 TEST(Config, OfAnotherActivationIsHonoured) {
     HfModel model = golden_model("llama");
     model.config["hidden_act"] = "gelu_pytorch_tanh";
