@@ -76,6 +76,10 @@ std::optional<std::string> read_arguments(const nlohmann::json& call, std::strin
 }  // namespace
 
 AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(options)) {
+    if (options_.format.calls == text::CallStyle::harmony && options_.splits_reasoning) {
+        harmony_.emplace(!options_.tools.empty());
+        return;
+    }
     if (!options_.splits_reasoning) options_.format.reasoning_begin = options_.format.reasoning_end = {};
     if (options_.begins_in_reasoning && options_.splits_reasoning) {
         state_ = State::reasoning;
@@ -88,6 +92,7 @@ AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(opt
 }
 
 std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
+    if (harmony_) return harmony_->push(text);
     pending_ += text;
     while (step()) {
     }
@@ -96,6 +101,7 @@ std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
 }
 
 std::vector<AnswerPart> AnswerReader::finish(bool keeps_cut_calls) {
+    if (harmony_) return harmony_->finish(keeps_cut_calls);
     std::string_view text = rest();
     if (keeps_cut_calls && state_ == State::call && scanned_ > 0) {
         std::vector<AnswerPart> calls = read_cut_calls(text.substr(value_begin_));
@@ -211,6 +217,10 @@ AnswerReader::Head AnswerReader::read_head() const {
     } else if (could_become(text.substr(at), call_begin_)) {
         return {.is_call = Guess::maybe};
     }
+    if (text::is_block(options_.format.calls)) {  // is one by its mark alone
+        const bool marked = text.substr(0, at).find(call_begin_) != std::string_view::npos;
+        return {.is_call = marked ? Guess::yes : Guess::no, .length = at};
+    }
     std::string_view name;
     if (options_.format.calls == text::CallStyle::named) {
         for (const std::string& tool : options_.tools) {
@@ -259,7 +269,23 @@ bool AnswerReader::step_content() {
     return enter(State::call);
 }
 
+// Nothing can be said before its end is there.
+bool AnswerReader::step_block() {
+    const std::string_view text = rest();
+    const size_t begin = text.find(call_begin_) + call_begin_.size();
+    const size_t end = text.find(call_end_, begin);
+    if (end == std::string_view::npos) return false;
+    auto call = read_call_block(options_.format.calls, text.substr(begin, end - begin), options_.text_parameters);
+    if (!call) return refuse_call(end + call_end_.size());
+    parts_.push_back({.kind = PartKind::call, .text = std::move(call->arguments), .name = std::move(call->name)});
+    at_ += end + call_end_.size();
+    had_call_ = true;
+    after_mark_ = true;
+    return enter(State::start);
+}
+
 bool AnswerReader::step_call() {
+    if (text::is_block(options_.format.calls)) return step_block();
     if (scanned_ == 0) {
         const Head head = read_head();
         if (head.is_call == Guess::maybe) return false;

@@ -3,27 +3,25 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "server/answer_part.h"
+#include "server/call_block.h"
+#include "server/harmony_reader.h"
 #include "server/json_scanner.h"
 #include "text/answer_format.h"
 
 namespace tandem::server {
-
-struct AnswerPart {
-    enum class Kind : uint8_t { content, reasoning, call };
-    Kind kind = Kind::content;
-    std::string text;  // of a call: its arguments, a JSON object exactly as the model wrote it
-    std::string name;  // of a call
-};
 
 struct AnswerReaderOptions {
     text::AnswerFormat format;
     bool splits_reasoning = true;
     bool begins_in_reasoning = false;     // text::opens_reasoning()
     std::vector<std::string> tools = {};  // their names; if there are none, no calls are looked for
+    TextParameters text_parameters = {};  // for styles of calls that do not say what is text
 };
 
 // However the text is cut into pieces, the parts are the same when neighbours of one kind are joined. No text is lost
@@ -40,7 +38,7 @@ class AnswerReader {
     // and lacks its end is one, with as much of its arguments as there is; otherwise it is content.
     std::vector<AnswerPart> finish(bool keeps_cut_calls = false);
 
-    bool in_reasoning() const { return state_ == State::reasoning; }
+    bool in_reasoning() const { return harmony_ ? harmony_->in_reasoning() : state_ == State::reasoning; }
 
   private:
     enum class State : uint8_t {
@@ -58,6 +56,7 @@ class AnswerReader {
     bool step_start();
     bool step_content();
     bool step_call();
+    bool step_block();
     bool step_closing();
     enum class Guess : uint8_t { no, maybe, yes };
     // What comes before the value of a call.
@@ -82,6 +81,7 @@ class AnswerReader {
     std::vector<AnswerPart> hand_out();
 
     AnswerReaderOptions options_;
+    std::optional<HarmonyReader> harmony_;  // reads everything, for the style of its name
     std::string_view call_begin_;
     std::string_view call_end_;
     State state_ = State::opening;

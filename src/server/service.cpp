@@ -65,7 +65,17 @@ Reply<text::Prompt> plain_prompt(const Prompt& prompt, const Ask& ask, const tex
 AnswerReaderOptions reader_of(const Ask& ask, const text::Prompt& prompt) {
     AnswerReaderOptions reader = {.format = prompt.format, .begins_in_reasoning = prompt.begins_in_reasoning};
     if (!offers_tools(ask)) return reader;
-    for (const Json& tool : ask.tools) reader.tools.push_back(tool.at("function").at("name").get<std::string>());
+    for (const Json& tool : ask.tools) {
+        const Json& function = tool.at("function");
+        const std::string& name = reader.tools.emplace_back(function.at("name").get<std::string>());
+        const Json parameters = function.value("parameters", Json::object());
+        const Json properties = parameters.is_object() ? parameters.value("properties", Json::object()) : Json();
+        for (const auto& [parameter, schema] : properties.items()) {
+            if (schema.is_object() && schema.value("type", Json()) == "string") {
+                reader.text_parameters.insert({name, parameter});
+            }
+        }
+    }
     return reader;
 }
 

@@ -8,27 +8,50 @@ namespace tandem::text {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kReasoningMarks = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kReasoningMarks = {{
     {"<think>", "</think>"},
     {"[THINK]", "[/THINK]"},
     {"<|START_THINKING|>", "<|END_THINKING|>"},
     {"<thinking>", "</thinking>"},
+    {"<|channel>thought", "<channel|>"},
 }};
 
 bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
+CallStyle call_style(std::string_view source) {
+    if (contains(source, kHarmonyChannel) && contains(source, kHarmonyMessage)) return CallStyle::harmony;
+    if (contains(source, "<|tool_call>")) return CallStyle::called;
+    if (contains(source, "<arg_key>")) return CallStyle::keyed;
+    if (contains(source, "<tool_call>")) return contains(source, "<function=") ? CallStyle::spelled : CallStyle::tagged;
+    if (contains(source, "[TOOL_CALLS]")) {
+        return contains(source, kArgumentsMark) ? CallStyle::named : CallStyle::listed;
+    }
+    return contains(source, "<|tool_call|>") ? CallStyle::barred : CallStyle::plain;
+}
+
 }  // namespace
+
+bool is_block(CallStyle style) {
+    return style == CallStyle::spelled || style == CallStyle::keyed || style == CallStyle::called;
+}
 
 CallMarks call_marks(CallStyle style) {
     switch (style) {
         case CallStyle::tagged:
+        case CallStyle::spelled:
+        case CallStyle::keyed:
             return {.begin = "<tool_call>", .end = "</tool_call>"};
         case CallStyle::listed:
         case CallStyle::named:
             return {.begin = "[TOOL_CALLS]"};
+        case CallStyle::barred:
+            return {.begin = "<|tool_call|>", .end = "<|/tool_call|>"};
+        case CallStyle::called:
+            return {.begin = "<|tool_call>", .end = "<tool_call|>"};
         case CallStyle::plain:
+        case CallStyle::harmony:
             break;
     }
     return {.begin = "<|python_tag|>"};
@@ -43,16 +66,23 @@ AnswerFormat answer_format(std::string_view template_source) {
         break;
     }
     format.knows_calls = contains(template_source, "tools");
-    if (contains(template_source, "<tool_call>") && !contains(template_source, "<function=")) {
-        format.calls = CallStyle::tagged;
-    } else if (contains(template_source, "[TOOL_CALLS]")) {
-        format.calls = contains(template_source, kArgumentsMark) ? CallStyle::named : CallStyle::listed;
-    } else {
-        format.calls = CallStyle::plain;
+    format.calls = call_style(template_source);
+    if (format.calls == CallStyle::harmony) {
+        format.reasoning_begin = "<|channel|>analysis<|message|>";
+        format.reasoning_end = kHarmonyEnd;
+    }
+    if (format.calls == CallStyle::plain) {
         format.knows_calls &=
             contains(template_source, R"({"name": )") && contains(template_source, R"("parameters": )");
     }
     return format;
+}
+
+std::string_view opening_of(const AnswerFormat& format, bool is_call) {
+    if (format.calls == CallStyle::harmony) {
+        return is_call ? "<|channel|>commentary <|constrain|>json<|message|>" : "<|channel|>final<|message|>";
+    }
+    return is_call && format.calls == CallStyle::tagged && format.knows_calls ? "<tool_call>\n" : "";
 }
 
 bool opens_reasoning(const AnswerFormat& format, std::string_view prompt) {
@@ -62,12 +92,22 @@ bool opens_reasoning(const AnswerFormat& format, std::string_view prompt) {
 }
 
 std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tools) {
+    if (format.calls == CallStyle::harmony) {
+        return {kHarmonyStart, kHarmonyChannel, kHarmonyConstrain, kHarmonyMessage, kHarmonyEnd};
+    }
     std::vector<std::string_view> marks;
-    if (format.reasons()) marks = {format.reasoning_begin, format.reasoning_end};
+    if (format.reasons()) {
+        const size_t token = format.reasoning_begin.find_first_of(">]") + 1;  // a word may follow
+        marks = {format.reasoning_begin.substr(0, token), format.reasoning_end};
+    }
     if (!has_tools) return marks;
     const CallMarks calls = call_marks(format.calls);
     for (const std::string_view mark : {calls.begin, calls.end}) {
         if (!mark.empty()) marks.push_back(mark);
+    }
+    if (format.calls == CallStyle::called) marks.push_back(kTextMark);
+    if (format.calls == CallStyle::keyed) {
+        marks.insert(marks.end(), {"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"});
     }
     if (format.calls == CallStyle::named) marks.insert(marks.end(), {kCallIdMark, kArgumentsMark});
     return marks;

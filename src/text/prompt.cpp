@@ -154,9 +154,8 @@ Made<Prompt> PromptMaker::chat(const PromptInput& input, const PromptLimits& lim
         text += std::string(format.reasoning_end) + "\n\n";
         begins_in_reasoning = false;
     }
+    if (input.calls_tool || input.constrained || !opening.empty()) text += opening_of(format, input.calls_tool);
     text += opening;
-    const bool is_tagged = format.calls == CallStyle::tagged && format.knows_calls;
-    if (input.calls_tool && is_tagged) text += "<tool_call>\n";
 
     // Most templates write the first token themselves.
     const bool has_bos = !bos_.empty() && text.starts_with(bos_);

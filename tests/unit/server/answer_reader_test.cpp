@@ -266,5 +266,91 @@ TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
     }
 }
 
+const text::AnswerFormat kHarmony = text::answer_format("{{tools}} <|start|>assistant<|channel|>final<|message|>");
+const text::AnswerFormat kGemma4 =
+    text::answer_format("{{tools}} <|channel>thought\n<channel|> <|tool_call>call:f{}<tool_call|>");
+const text::AnswerFormat kGlm = text::answer_format(
+    "{{tools}} <think></think> <tool_call>f\n<arg_key>k</arg_key>\n<arg_value>v</arg_value></tool_call>");
+const text::AnswerFormat kSpelled =
+    text::answer_format("{{tools}} <think></think> <tool_call><function=f></tool_call>");
+const text::AnswerFormat kBarred = text::answer_format("{{tools}} <|tool_call|>");
+
+TEST(AnswerReader, SplitsTheChannelsOfHarmony) {
+    const AnswerReaderOptions plain{.format = kHarmony};
+    EXPECT_EQ(
+        read(plain,
+             "<|channel|>analysis<|message|>hm, <|x|> 2 < 3<|end|><|start|>assistant<|channel|>final<|message|>It is "
+             "so."),
+        "think[hm, <|x|> 2 < 3]It is so.");
+    EXPECT_EQ(read(plain, "<|channel|>final<|message|>At once.<|return|>"), "At once.");
+    EXPECT_EQ(read(plain, "<|channel|>analysis<|message|>never ends <|en"), "think[never ends <|en]");
+    EXPECT_EQ(read(plain, "{\"answer\": 42}"), "{\"answer\": 42}") << "where the prompt has the header";
+    EXPECT_EQ(read(plain, "<|channel|>analysis<|mess"), "") << "half a header";
+    EXPECT_EQ(read(plain, "<|channel|>commentary to=functions.add<|message|>{}<|call|>"), "{}") << "no tools";
+    EXPECT_EQ(read(plain, ""), "");
+}
+
+TEST(AnswerReader, FindsTheCallsOfHarmony) {
+    const AnswerReaderOptions options = with_tools(kHarmony);
+    EXPECT_EQ(read(options,
+                   "<|channel|>analysis<|message|>add them<|end|><|start|>assistant<|channel|>commentary "
+                   "to=functions.add <|constrain|>json<|message|>{\"b\":  2.50, \"a\": 1e3}"),
+              R"(think[add them]add({"b":  2.50, "a": 1e3}))")
+        << "the mark that ends a call stops the answer and is not shown";
+    EXPECT_EQ(read(options, " to=functions.get<|channel|>commentary json<|message|>{}<|call|>"), "get({})")
+        << "in the role";
+    EXPECT_EQ(read(options,
+                   "<|channel|>commentary<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary "
+                   "to=functions.get<|message|>"),
+              "Let me see.get({})");
+    EXPECT_EQ(read(options, "<|channel|>commentary to=functions.get<|message|>no object"), "no object");
+    AnswerReader cut(options);
+    (void)cut.push("<|channel|>commentary to=functions.add<|message|>{\"a\": 1");
+    EXPECT_EQ(joined(cut.finish(true)), "add({\"a\": 1)");
+}
+
+TEST(AnswerReader, FindsTheCallsOfGemma4) {
+    const AnswerReaderOptions options = with_tools(kGemma4);
+    EXPECT_EQ(
+        read(
+            options,
+            "<|channel>thought\nadd<channel|>Let me see.<|tool_call>call:add{a:1,b:-2.5e3,list:[<|\"|>x, y<|\"|>,true],"
+            "deep:{k:null,<|\"|>a b<|\"|>:<|\"|>}<|\"|>}}<tool_call|><|tool_call>call:get{}<tool_call|>"),
+        R"(think[add]Let me see.add({"a":1,"b":-2500.0,"list":["x, y",true],"deep":{"k":null,"a b":"}"}})get({}))");
+    EXPECT_EQ(read({.format = kGemma4}, "<|channel>thought\n<channel|>No thoughts."), "No thoughts.");
+    for (const char* text :
+         {"<|tool_call>call:add{a:1<tool_call|>", "<|tool_call>call:{}<tool_call|>", "<|tool_call>add{}<tool_call|>",
+          "<|tool_call>call:add{a:}<tool_call|> x", "<|tool_call>call:add{}"}) {
+        EXPECT_EQ(read(options, text), text);
+    }
+}
+
+TEST(AnswerReader, FindsCallsThatAreSpelledOut) {
+    AnswerReaderOptions options = with_tools(kGlm);
+    options.text_parameters = {{"add", "note"}};
+    EXPECT_EQ(read(options,
+                   "<think>so</think>\n<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>note</"
+                   "arg_key>\n"
+                   "<arg_value>2</arg_value>\n<arg_key>at</arg_key><arg_value>New York</arg_value></tool_call>\n"
+                   "<tool_call>get</tool_call>"),
+              R"(think[so]add({"a":1,"note":"2","at":"New York"})get({}))");
+    EXPECT_EQ(read(options, "<tool_call>add<arg_key>a</tool_call>x"), "<tool_call>add<arg_key>a</tool_call>x");
+    options.format = kSpelled;
+    EXPECT_EQ(
+        read(options,
+             "<tool_call>\n<function=add>\n<parameter=a>\n[1, 2]\n</parameter>\n<parameter=note>\n7\n\n</parameter>\n"
+             "</function>\n</tool_call>"),
+        R"(add({"a":[1,2],"note":"7\n"}))");
+    EXPECT_EQ(read(options, "<tool_call><function=></tool_call>"), "<tool_call><function=></tool_call>");
+}
+
+TEST(AnswerReader, FindsCallsBetweenBars) {
+    const AnswerReaderOptions options = with_tools(kBarred);
+    EXPECT_EQ(
+        read(options, R"(<|tool_call|>[{"name": "add", "arguments": {"a": 1}}, {"name": "get", "arguments": {}}])"),
+        R"(add({"a": 1})get({}))");
+    EXPECT_EQ(read(options, R"(<|tool_call|>[{"name":"add","arguments":{}}]<|/tool_call|>done)"), "add({})done");
+}
+
 }  // namespace
 }  // namespace tandem::server

@@ -9,6 +9,8 @@ const AnswerFormat kQwen = answer_format("{{tools}} <think>\n</think> <tool_call
 const AnswerFormat kMistral = answer_format("{{tools}} [TOOL_CALLS]");
 const AnswerFormat kNamedMistral = answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
 const AnswerFormat kLlama = answer_format(R"({{tools}} {"name": f, "parameters": p})");
+const AnswerFormat kGemma4 = answer_format("{{tools}} <|channel>thought\n<channel|> <|tool_call>call:f{}<tool_call|>");
+const AnswerFormat kHarmony = answer_format("{{tools}} <|start|>assistant<|channel|>final<|message|>");
 const AnswerFormat kGemma = answer_format("<start_of_turn>{{ role }}");
 
 TEST(AnswerFormat, IsKnownByTheMarksOfTheTemplate) {
@@ -23,8 +25,24 @@ TEST(AnswerFormat, IsKnownByTheMarksOfTheTemplate) {
     EXPECT_TRUE(kLlama.knows_calls);
     EXPECT_EQ(kGemma.calls, CallStyle::plain);
     EXPECT_FALSE(kGemma.knows_calls);
-    const AnswerFormat own_way = answer_format("{{tools}} <tool_call><function=f></tool_call>");
+    EXPECT_EQ(answer_format("{{tools}} <tool_call><function=f></tool_call>").calls, CallStyle::spelled);
+    EXPECT_EQ(answer_format("{{tools}} <tool_call>f<arg_key>k</arg_key></tool_call>").calls, CallStyle::keyed);
+    EXPECT_EQ(answer_format("{{tools}} <|tool_call|>").calls, CallStyle::barred);
+    EXPECT_EQ(kGemma4.calls, CallStyle::called);
+    EXPECT_EQ(kGemma4.reasoning_end, "<channel|>");
+    EXPECT_EQ(kHarmony.calls, CallStyle::harmony);
+    EXPECT_TRUE(kHarmony.reasons());
+    EXPECT_TRUE(kHarmony.knows_calls);
+    const AnswerFormat own_way = answer_format("{{tools}} <function=f>");
     EXPECT_FALSE(own_way.knows_calls) << "a style that is not known needs a grammar";
+}
+
+TEST(AnswerFormat, SaysWhatComesBeforeAnAnswerOfAGrammar) {
+    EXPECT_EQ(opening_of(kQwen, true), "<tool_call>\n");
+    EXPECT_EQ(opening_of(kQwen, false), "");
+    EXPECT_EQ(opening_of(kMistral, true), "");
+    EXPECT_EQ(opening_of(kHarmony, false), "<|channel|>final<|message|>");
+    EXPECT_EQ(opening_of(kHarmony, true), "<|channel|>commentary <|constrain|>json<|message|>");
 }
 
 TEST(AnswerFormat, SeesWhetherThePromptOpensTheReasoning) {
@@ -40,6 +58,9 @@ TEST(AnswerFormat, HasMarksThatMustBeShown) {
     EXPECT_EQ(marks_of(kNamedMistral, true), (Marks{"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}));
     EXPECT_EQ(marks_of(kLlama, true), Marks{"<|python_tag|>"});
     EXPECT_TRUE(marks_of(kGemma, false).empty());
+    EXPECT_EQ(marks_of(kGemma4, true), (Marks{"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|\"|>"}));
+    EXPECT_EQ(marks_of(kHarmony, false),
+              (Marks{"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>"}));
 }
 
 }  // namespace

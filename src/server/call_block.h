@@ -1,0 +1,25 @@
+// Calls of tools that are not written as JSON: what a model puts between its marks, as a name and JSON arguments.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "text/answer_format.h"
+
+namespace tandem::server {
+
+// The names of tools and of their parameters that take text: what is written for them is text, whatever it looks like.
+using TextParameters = std::set<std::pair<std::string, std::string>>;
+
+struct BlockCall {
+    std::string name;
+    std::string arguments;  // a JSON object
+};
+
+// Nothing where the block is no call of this style.
+std::optional<BlockCall> read_call_block(text::CallStyle style, std::string_view block, const TextParameters& texts);
+
+}  // namespace tandem::server
