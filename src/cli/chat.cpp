@@ -5,6 +5,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/parse.h"
+#include "server/harmony_reader.h"
 
 namespace tandem::cli {
 
@@ -14,6 +15,35 @@ Result<text::Prompt> result_of(text::Made<text::Prompt> made) {
     if (!made) return Error{std::move(made).error().message};
     return std::move(*made);
 }
+
+// An answer in messages with channels, shown as text: the reasoning, an empty line, the rest.
+class ChannelText {
+  public:
+    explicit ChannelText(const std::function<void(std::string_view)>& on_text) : on_text_(on_text) {}
+
+    void push(std::string_view text) { show(reader_.push(text)); }
+    // Returns what is left of the answer in a conversation: its content.
+    std::string finish() {
+        show(reader_.finish(false));
+        return std::move(content_);
+    }
+
+  private:
+    void show(const std::vector<server::AnswerPart>& parts) {
+        for (const server::AnswerPart& part : parts) {
+            const bool is_content = part.kind == server::AnswerPart::Kind::content;
+            if (is_content && content_.empty() && reasoned_ && on_text_) on_text_("\n\n");
+            if (is_content) content_ += part.text;
+            reasoned_ |= !is_content;
+            if (on_text_) on_text_(part.text);
+        }
+    }
+
+    const std::function<void(std::string_view)>& on_text_;
+    server::HarmonyReader reader_{false};
+    std::string content_;
+    bool reasoned_ = false;
+};
 
 }  // namespace
 
@@ -123,8 +153,18 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
         request.continues_text = raw_;
         for (const auto& bias : request.sampling.logit_bias) TRY(check_vocabulary({bias.first}, model().vocab));
         answer.seed = request.sampling.seed;
+        if (made.format.calls != text::CallStyle::harmony) {
+            answer.generation = TRY(
+                engine::generate(*engine_, std::move(request), {.on_text = on_text, .cancelled = &interrupt_flag()}));
+            return answer;
+        }
+        request.shown = std::move(made.shown);
+        ChannelText channels(on_text);
         answer.generation =
-            TRY(engine::generate(*engine_, std::move(request), {.on_text = on_text, .cancelled = &interrupt_flag()}));
+            TRY(engine::generate(*engine_, std::move(request),
+                                 {.on_text = [&channels](std::string_view piece) { channels.push(piece); },
+                                  .cancelled = &interrupt_flag()}));
+        answer.generation.text = channels.finish();
         return answer;
     };
     Result<Answer> answer = attempt();

@@ -79,9 +79,9 @@ class CalledParser {
     explicit CalledParser(std::string_view text) : text_(text) {}
 
     std::optional<BlockJson> object() {
-        const auto value = this->value(0);
+        const auto whole = value(0);
         skip_space();
-        return value && value->is_object() && text_.empty() ? value : std::nullopt;
+        return whole && whole->is_object() && text_.empty() ? whole : std::nullopt;
     }
 
   private:

@@ -120,7 +120,9 @@ bool HarmonyReader::step_body() {
     size_t mark = 0;
     for (size_t i = 0; i < std::size(kBodyEnds); ++i) {
         const size_t at = text.find(kBodyEnds[i]);
-        if (at < found) found = at, mark = i;
+        if (at >= found) continue;
+        found = at;
+        mark = i;
     }
     if (found == std::string_view::npos) {
         const size_t certain = text.size() - possible_mark(text);
