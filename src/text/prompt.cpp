@@ -114,6 +114,17 @@ ChatInput chat_input(const PromptInput& input) {
     return chat;
 }
 
+// gpt-oss's template shows the reasoning before a call, under a name of its own and where nothing was said.
+void name_thinking(nlohmann::ordered_json& messages) {
+    for (nlohmann::ordered_json& message : messages) {
+        if (!message.is_object() || !message.contains("tool_calls") || message.contains("thinking")) continue;
+        const auto reasoning = message.find("reasoning_content");
+        if (reasoning == message.end() || !content_text(message).empty()) continue;
+        const nlohmann::ordered_json text = *reasoning;
+        message["thinking"] = text;
+    }
+}
+
 }  // namespace
 
 PromptMaker::PromptMaker(Tokenizer tokenizer, const std::optional<ChatTemplate>& chat_template)
@@ -140,6 +151,7 @@ Made<Prompt> PromptMaker::chat(const PromptInput& input, const PromptLimits& lim
         opening = content_text(chat.messages.back());
         chat.messages.erase(chat.messages.size() - 1);
     }
+    if (template_->answer_format().calls == CallStyle::harmony) name_thinking(chat.messages);
     Result<std::string> rendered = template_->render(std::move(chat));
     if (!rendered) {
         return PromptError{
