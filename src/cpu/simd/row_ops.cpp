@@ -135,7 +135,7 @@ HWY_EXPORT(embed_rows);
 HWY_EXPORT(kv_write_rows);
 
 void rms_norm(const op::RmsNorm& op, const Args& args) {
-    const int64_t width = args.in[1].cols;
+    const int64_t width = args.in.size() > 1 ? args.in[1].cols : op.width;
     const auto run = HWY_DYNAMIC_DISPATCH(rms_norm_groups);
     args.step.for_each_range(args.out.rows * args.out.cols / width, kPieceElements / width + 1,
                              [&](int64_t begin, int64_t end, int) {

@@ -120,8 +120,8 @@ TEST(GgufConfig, NamesTheKeyThatIsMissingOrWrong) {
                 HasSubstr("expected a whole number from 1 to 1024"));
     EXPECT_THAT(model.load_with([](GgufWriter& w) { w.set("qwen3.attention.value_length", uint32_t{8}); }),
                 HasSubstr("keys of 16 and values of 8"));
-    EXPECT_THAT(model.load_with([](GgufWriter& w) { w.set("qwen3.rope.scaling.type", "longrope"); }),
-                HasSubstr("rope scaling 'longrope' is not supported"));
+    EXPECT_THAT(model.load_with([](GgufWriter& w) { w.set("qwen3.rope.scaling.type", "ntk"); }),
+                HasSubstr("rope scaling 'ntk' is not supported"));
     EXPECT_THAT(model.load_with([](GgufWriter& w) { w.set("qwen3.rope.scaling.type", "llama3"); }),
                 HasSubstr("not by name"));
     EXPECT_THAT(model.load_with([](GgufWriter& w) { w.set("qwen3.rope.scaling.factor", 1e-9F); }),
