@@ -71,6 +71,12 @@ std::unique_ptr<Rewritten> rewrite(const std::string& name, DType type) {
     return rewritten;
 }
 
+// Gemma 4 does not divide its scores by the root of head_dim, here at most 64: what q and k are rounded by counts eight
+// times as much.
+double sharpness(const std::string& name) {
+    return name.starts_with("gemma4") ? 8 : 1;
+}
+
 class FusedModel : public testing::TestWithParam<std::string> {
   protected:
     void expect_agreement(DType type, size_t chunk, double tolerance) {
@@ -79,7 +85,7 @@ class FusedModel : public testing::TestWithParam<std::string> {
         const auto actual = logits_of(vulkan_device(), rewritten->model, DType::f16, chunk);
         const double error = relative_error(actual, expected);
         RecordProperty("relative_error", std::to_string(error));
-        EXPECT_LT(error, tolerance) << name(type) << " in chunks of " << chunk;
+        EXPECT_LT(error, sharpness(GetParam()) * tolerance) << name(type) << " in chunks of " << chunk;
     }
 };
 

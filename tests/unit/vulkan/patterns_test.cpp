@@ -20,6 +20,8 @@ struct Layer {
     DType ffn = DType::q4_0;
     bool qk_norm = true;
     bool post_norm = true;
+    bool v_is_k = false;   // and normed
+    bool factors = false;  // on what is added, and on the sum
 };
 
 Tensor matrix(Graph& g, const std::string& name, DType dtype, int64_t rows, int64_t cols) {
@@ -35,11 +37,11 @@ Tensor attention(Graph& g, Tensor x, const Layer& layer) {
     const op::Rope rope{.head_dim = 32, .inv_freq = std::vector<float>(16, 0.5F)};
     Tensor q = g.linear(matrix(g, "q", layer.attention, kDim, kDim), x);
     Tensor k = g.linear(matrix(g, "k", layer.attention, 32, kDim), x);
+    const Tensor v = layer.v_is_k ? g.bare_norm(k, 32, 1e-6F) : g.linear(matrix(g, "v", layer.value, 32, kDim), x);
     if (layer.qk_norm) {
         q = norm(g, q, "q_norm", 32);
         k = norm(g, k, "k_norm", 32);
     }
-    const Tensor v = g.linear(matrix(g, "v", layer.value, 32, kDim), x);
     const Tensor written = g.kv_write(g.rope(k, g.positions(), rope), v, cache);
     const Tensor a = g.attention(g.rope(q, g.positions(), rope), written,
                                  {.cache = cache, .heads = 2, .kv_heads = 1, .head_dim = 32});
@@ -54,7 +56,8 @@ graph::Program program_of(const Layer& layer) {
     const Tensor h = norm(g, x, "ffn_norm", kDim);
     const Tensor f = g.glu(g.linear(matrix(g, "gate", layer.ffn, 96, kDim), h),
                            g.linear(matrix(g, "up", layer.ffn, 96, kDim), h), op::Activation::silu);
-    x = g.add(x, post(g.linear(matrix(g, "down", layer.ffn, kDim, 96), f), "post_ffn"));
+    const Tensor down = post(g.linear(matrix(g, "down", layer.ffn, kDim, 96), f), "post_ffn");
+    x = g.scale(g.add(x, g.scale(down, layer.factors ? 0.5F : 1.0F)), layer.factors ? 3.0F : 1.0F);
     g.result("x", x);
     return std::move(g).finish();
 }
@@ -62,6 +65,23 @@ graph::Program program_of(const Layer& layer) {
 Patterns patterns_of(const Layer& layer) {
     const graph::Program program = program_of(layer);
     return find_patterns(program, Uses(program));
+}
+
+TEST(Patterns, ValuesThatAreTheKeysAreFound) {
+    const Patterns found = patterns_of({.v_is_k = true});
+    ASSERT_EQ(found.attention.size(), 1U);
+    EXPECT_EQ(found.attention[0].written->v, found.attention[0].written->k.linear);
+    EXPECT_TRUE(found.attention[0].written->v_norm);
+    EXPECT_TRUE(patterns_of({.qk_norm = false, .v_is_k = true}).attention.empty()) << "one norm without the others";
+}
+
+TEST(Patterns, FactorsBelongToTheResidual) {
+    const Patterns found = patterns_of({.factors = true});
+    ASSERT_EQ(found.residuals.size(), 2U);
+    EXPECT_EQ(found.residuals[1].delta_scale, 0.5F);
+    EXPECT_EQ(found.residuals[1].sum_scale, 3.0F);
+    EXPECT_TRUE(found.residuals[1].scale);
+    EXPECT_EQ(found.residuals[0].sum_scale, 1.0F);
 }
 
 TEST(Patterns, AGemmaLayerIsFoundWhole) {
@@ -73,7 +93,7 @@ TEST(Patterns, AGemmaLayerIsFoundWhole) {
     EXPECT_EQ(found.norms.size(), 1U) << "the first, which has no residual before it";
     EXPECT_EQ(found.gated.size(), 1U);
     ASSERT_EQ(found.attention.size(), 1U);
-    EXPECT_TRUE(found.attention[0].q_norm && found.attention[0].k_norm);
+    EXPECT_TRUE(found.attention[0].q.norm && found.attention[0].written->k.norm);
 }
 
 TEST(Patterns, ALayerWithoutQkAndPostNormsIsFoundToo) {
@@ -81,15 +101,15 @@ TEST(Patterns, ALayerWithoutQkAndPostNormsIsFoundToo) {
     ASSERT_EQ(found.residuals.size(), 2U);
     EXPECT_FALSE(found.residuals[0].post_norm);
     ASSERT_EQ(found.attention.size(), 1U);
-    EXPECT_FALSE(found.attention[0].q_norm);
+    EXPECT_FALSE(found.attention[0].q.norm);
 }
 
 TEST(Patterns, ValuesOfAnotherTypeAreAProductOfTheirOwn) {
     const Patterns found = patterns_of({.value = DType::q8_0});
     ASSERT_EQ(found.attention.size(), 1U);
-    EXPECT_TRUE(found.attention[0].v_apart);
+    EXPECT_TRUE(found.attention[0].written->v_apart);
     EXPECT_EQ(found.norms.size(), 1U) << "both products read the same activations";
-    EXPECT_FALSE(patterns_of({}).attention.at(0).v_apart);
+    EXPECT_FALSE(patterns_of({}).attention.at(0).written->v_apart);
     EXPECT_TRUE(patterns_of({.value = DType::f32}).attention.empty()) << "what is no product cannot be fused";
 }
 
