@@ -23,6 +23,7 @@ struct Operand {
     TensorType type;
     std::byte* data = nullptr;
     std::vector<int32_t> device::Batch::*batch_input = nullptr;
+    std::vector<const std::byte*> parts = {};  // of a weight whose matrices lie apart
 };
 
 // One kernel call. `in` and `out` are filled anew for each step, as row counts change.
@@ -57,6 +58,7 @@ class CpuExecutable final : public device::Executable {
     Result<Operand> resolve_value(ValueId id, const CompileContext& context);
     std::byte* place(ValueId id, const device::CompileOptions& options) const;
     Result<Operand> resolve_weight(const Value& value, const graph::Weights& weights);
+    const std::byte* aligned(DType dtype, std::span<const std::byte> bytes);
     Status resolve_node(const graph::Node& node, const CompileContext& context);
     void run(Call& call, const device::Batch& batch);
 
@@ -162,16 +164,20 @@ Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::W
         return fail("weight '{}' is {} but the model needs {}", value.name, graph::to_string(type),
                     graph::to_string(value.type));
     }
-    if (view->data.size() != type.size_bytes({})) {
-        return fail("weight '{}' has {} bytes but {} takes {}", value.name, view->data.size(), graph::to_string(type),
+    if (view->size_bytes() != type.size_bytes({})) {
+        return fail("weight '{}' has {} bytes but {} takes {}", value.name, view->size_bytes(), graph::to_string(type),
                     type.size_bytes({}));
     }
-    const std::byte* data = view->data.data();
-    const size_t alignment = info(type.dtype).block_bytes % 4 == 0 && !is_quantized(type.dtype) ? 4 : 2;
-    if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
-        data = realigned_.emplace_back(view->data.begin(), view->data.end()).data();
-    }
-    return Operand{.type = std::move(type), .data = const_cast<std::byte*>(data)};
+    Operand operand{.type = type};
+    for (const std::span<const std::byte> part : view->parts) operand.parts.push_back(aligned(type.dtype, part));
+    if (view->parts.empty()) operand.data = const_cast<std::byte*>(aligned(type.dtype, view->data));
+    return operand;
+}
+
+const std::byte* CpuExecutable::aligned(DType dtype, std::span<const std::byte> bytes) {
+    const size_t alignment = info(dtype).block_bytes % 4 == 0 && !is_quantized(dtype) ? 4 : 2;
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0) return bytes.data();
+    return realigned_.emplace_back(bytes.begin(), bytes.end()).data();
 }
 
 Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
@@ -197,7 +203,9 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
         call.in[i] = {.dtype = operand.type.dtype,
                       .rows = operand.type.rows(extents_),
                       .cols = cols(operand.type, extents_),
-                      .data = data};
+                      .data = data,
+                      .matrices = operand.type.shape.size() == 3 ? operand.type.shape[0].count : 1,
+                      .parts = operand.parts};
     }
     call.out = {
         .rows = call.result.type.rows(extents_), .cols = cols(call.result.type, extents_), .data = call.result.data};

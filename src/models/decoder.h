@@ -30,6 +30,7 @@ struct HfDefaults {
     std::optional<int> head_dim = {};  // nothing: dim / heads
     std::optional<int> ffn_dim = {};
     int context_length = 0;
+    bool experts = false;  // the family may have them; of others a file that says so is refused
 };
 
 // All but rope_dim, which read_rope() knows. Ok or not is in settings.status().

@@ -43,7 +43,8 @@ std::vector<std::string> names_in_config(const nlohmann::json& config) {
 
 std::span<const Family* const> families() {
     static const Family* const table[] = {
-        &gemma3(), &llama(), &mistral(), &qwen2(), &qwen3(),
+        &gemma3(),  &glm4_moe(), &gpt_oss(),   &llama(), &mistral(),
+        &mixtral(), &qwen2(),    &qwen2_moe(), &qwen3(), &qwen3_moe(),
     };
     return table;
 }
@@ -74,7 +75,7 @@ Result<Identified> identify(const format::Checkpoint& checkpoint) {
 
 Result<Model> load(const format::Checkpoint& checkpoint) {
     Identified found = TRY(identify(checkpoint));
-    TRY(checkpoint.check_readable());
+    if (!found.family->takes_bytes) TRY(checkpoint.check_readable());
     Model model = TRY(found.family->load(std::move(found.settings)));
     model.family = found.family->name;
     return model;

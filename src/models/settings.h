@@ -47,6 +47,7 @@ class Settings {
     // A list of config.json, a list of a GGUF file: that there is none is a problem too.
     bool is_list(const Key& key) const;
     std::vector<std::string> texts(std::string_view hf);
+    std::vector<double> numbers(std::string_view hf);
     std::vector<bool> flags(std::string_view gguf);
 
     // Notes a problem of the caller's finding, under the checkpoint's name.

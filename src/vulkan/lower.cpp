@@ -56,6 +56,7 @@ Operand operand_of(const graph::TensorType& type, const Bucket& bucket) {
     return {.dtype = type.dtype,
             .rows = static_cast<uint32_t>(type.rows(bucket.extents)),
             .cols = static_cast<uint32_t>(extent(type.shape.back(), bucket.extents)),
+            .matrices = type.shape.size() == 3 ? static_cast<uint32_t>(type.shape[0].count) : 1,
             .size_bytes = type.size_bytes(bucket.extents)};
 }
 
@@ -143,7 +144,9 @@ class Lowering {
         if (options.exact) return;
         patterns_ = find_patterns(program, uses_);
         std::erase_if(patterns_.attention, [&](const AttentionInputs& match) {
-            const op::Attention& op = *program.nodes[match.attention].op.as<op::Attention>();
+            const Node& node = program.nodes[match.attention];
+            const op::Attention& op = *node.op.as<op::Attention>();
+            if (node.inputs.size() > 2) return true;  // the fused kernels know no sinks
             return !heads_supported(*options.cache, op.cache) || !attention_supported(op, *options.cache);
         });
     }

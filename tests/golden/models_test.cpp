@@ -180,8 +180,10 @@ TEST(FactorOfAMatrix, IsMultipliedWith) {
     }
 }
 
-const std::string kFromTransformers[] = {"gemma3", "gemma3-linear-rope", "llama", "llama3-rope", "mistral", "qwen2",
-                                         "qwen3"};
+// Those with experts have their weights in f16, which is exact: they are multiples of 1/256.
+const std::string kFromTransformers[] = {"gemma3", "gemma3-linear-rope", "glm4-moe", "gpt-oss",
+                                         "llama",  "llama3-rope",        "mistral",  "mixtral",
+                                         "qwen2",  "qwen2-moe",          "qwen3",    "qwen3-moe"};
 // Settings that those do not have; reference.py made these.
 const std::string kFromReference[] = {"gemma3-softcap", "llama-bias",   "llama-linear",   "llama-yarn",
                                       "mistral-full",   "qwen2-window", "qwen3-bias-yarn"};

@@ -160,7 +160,7 @@ void store_glu(uint tile, float sum[SUMS]) {
         [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
             const float gate = with_bias(sum[2u * r], matrix_row(tile, 2u * r));
             const float up = with_bias(sum[2u * r + 1u], matrix_row(tile, 2u * r + 1u));
-            made[output_of(r)] = activate(ACTIVATION, gate) * up;
+            made[output_of(r)] = gated(ACTIVATION, gate, up);
         }
     }
     barrier();

@@ -164,7 +164,7 @@ void put_slab(uint slab, uint split, uint row, uint result) {
         if (GLU != 0u) {
             float up = scale * slab_value(slab, r, c + WARP_RESULTS);
             if (p.bias != 0u) up += Floats(p.bias).at[results + result + c];
-            value = activate(GLU - 1u, value) * up;
+            value = gated(GLU - 1u, value, up);
         }
         FloatsOut(p.y).at[(split * p.rows + row + r) * results + result + c] = value;
     }
