@@ -61,6 +61,7 @@ class CpuExecutable final : public device::Executable {
     const std::byte* aligned(DType dtype, std::span<const std::byte> bytes);
     Status resolve_node(const graph::Node& node, const CompileContext& context);
     void run(Call& call, const device::Batch& batch);
+    void observe(const Call& call) const;
 
     Program program_;
     graph::MemoryPlan plan_;
@@ -120,7 +121,8 @@ Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext
     call.scratch_bytes = call.kernel->scratch_bytes(
         node.op,
         {.inputs = types, .output = call.result.type, .limits = context.options.limits, .threads = threads_->size()});
-    if (observer_ && node.op.as<op::Linear>() != nullptr) call.matrix = program_.value(node.inputs[0]).name;
+    const bool product = node.op.as<op::Linear>() != nullptr || node.op.as<op::ExpertLinear>() != nullptr;
+    if (observer_ && product) call.matrix = program_.value(node.inputs[0]).name;
     calls_.push_back(std::move(call));
     return Ok{};
 }
@@ -215,11 +217,29 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
                     .cache = cache_.get(),
                     .threads = threads_.get(),
                     .scratch = scratch_.bytes().first(call.scratch_bytes)};
-    if (!call.matrix.empty()) {
-        const Input& x = call.in[1];
-        observer_(call.matrix, {x.f32(), static_cast<size_t>(x.rows * x.cols)}, x.cols);
-    }
+    if (!call.matrix.empty()) observe(call);
     call.kernel->run(call.op, {.in = call.in, .out = call.out, .step = step});
+}
+
+void CpuExecutable::observe(const Call& call) const {
+    const Input& weight = call.in[0];
+    const Input& x = call.in[1];
+    if (call.op.as<op::ExpertLinear>() == nullptr) {
+        observer_({call.matrix, {x.f32(), static_cast<size_t>(x.rows * x.cols)}, x.cols});
+        return;
+    }
+    const Input& routing = call.in[2];
+    const int64_t used = routing.cols / 2;
+    const int64_t apart = x.cols == weight.cols ? 0 : weight.cols;
+    for (int64_t r = 0; r < x.rows; ++r) {
+        for (int64_t slot = 0; slot < used; ++slot) {
+            observer_({.weight = call.matrix,
+                       .rows = {x.f32(r) + slot * apart, static_cast<size_t>(weight.cols)},
+                       .cols = weight.cols,
+                       .expert = static_cast<int64_t>(routing.f32(r)[slot]),
+                       .experts = weight.matrices});
+        }
+    }
 }
 
 }  // namespace

@@ -42,6 +42,14 @@ bool is_aligned(const graph::WeightView& tensor) {
     return reinterpret_cast<uintptr_t>(tensor.data.data()) % alignment == 0;
 }
 
+std::vector<std::byte> as_f32(const TensorRecord& tensor, float offset = 0.0F) {
+    std::vector<float> values(static_cast<size_t>(tensor.elements()));
+    format::decode_row(tensor.dtype, tensor.data.data(), values.data(), tensor.elements());
+    for (float& value : values) value += offset;
+    const auto bytes = std::as_bytes(std::span(values));
+    return {bytes.begin(), bytes.end()};
+}
+
 }  // namespace
 
 const TensorRecord* find_tensor(const format::Checkpoint& checkpoint, int layer, const WeightName& name) {
@@ -125,11 +133,12 @@ graph::Tensor Binder::matrix(int layer, const WeightName& name, int64_t rows, in
 }
 
 graph::Tensor Binder::row(int layer, const WeightName& name, int64_t cols) {
-    const bool is_vector = checkpoint_->gguf() != nullptr;
-    const TensorRecord* tensor =
+    const TensorRecord* const stored = find_tensor(*checkpoint_, layer, name);
+    const bool is_vector = stored != nullptr && stored->shape.size() == 1;
+    const TensorRecord* const tensor =
         find(layer, name, is_vector ? std::vector<int64_t>{cols} : std::vector<int64_t>{1, cols});
     if (tensor == nullptr) return {};
-    return made(layer, name.gguf, tensor->dtype, {1, cols}, {tensor->data.begin(), tensor->data.end()});
+    return made(layer, name.gguf, DType::f32, {1, cols}, as_f32(*tensor));
 }
 
 graph::WeightView Binder::find_each(int layer, const WeightName& name, const std::vector<int64_t>& shape) {
@@ -210,11 +219,7 @@ graph::Tensor Binder::output(int64_t vocab, int64_t dim, bool tied) {
 graph::Tensor Binder::floats(int layer, const WeightName& name, const std::vector<int64_t>& shape, float offset) {
     const TensorRecord* tensor = find(layer, name, shape);
     if (tensor == nullptr) return {};
-    std::vector<float> values(static_cast<size_t>(tensor->elements()));
-    format::decode_row(tensor->dtype, tensor->data.data(), values.data(), tensor->elements());
-    for (float& value : values) value += offset;
-    const auto bytes = std::as_bytes(std::span(values));
-    return made(layer, name.gguf, DType::f32, shape, {bytes.begin(), bytes.end()});
+    return made(layer, name.gguf, DType::f32, shape, as_f32(*tensor, offset));
 }
 
 }  // namespace tandem::models

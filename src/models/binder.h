@@ -43,7 +43,7 @@ class Binder {
     // the number (and where a GGUF file is old). A file's `.scale`, one number for each expert or for all, is in
     // `scale`.
     graph::ExpertMatrix experts(int layer, const WeightName& name, const std::vector<int64_t>& shape);
-    // A matrix of one row, which a GGUF file has as a vector.
+    // A matrix of one row as f32, which a GGUF file has as a vector.
     graph::Tensor row(int layer, const WeightName& name, int64_t cols);
     // The rows of the tokens, [vocab, dim], and the matrix that makes logits, which may be the same one: a GGUF file
     // then leaves it out, config.json says that it is `tied`.

@@ -123,9 +123,10 @@ Result<Export> prepare_hf(const format::Checkpoint& checkpoint) {
         if (value.kind != graph::Value::Kind::weight) continue;
         const bool turns =
             value.name.find(".attn_q.") != std::string::npos || value.name.find(".attn_k.") != std::string::npos;
-        made.jobs.push_back({.name = value.name,
-                             .view = *model.weights.find(value.name),
-                             .order = permuted && turns ? interleaved : RowOrder{}});
+        WeightView view = *model.weights.find(value.name);
+        if (view.shape.size() == 2 && view.shape[0] == 1) view.shape.erase(view.shape.begin());  // Binder::row()
+        made.jobs.push_back(
+            {.name = value.name, .view = std::move(view), .order = permuted && turns ? interleaved : RowOrder{}});
     }
     return made;
 }
