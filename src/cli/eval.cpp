@@ -67,10 +67,10 @@ Result<std::unique_ptr<device::Backend>> open_observed(const DeviceOptions& opti
     const bool reference = options.device == "cpu:reference";
     if (options.device != "auto" && options.device != "cpu" && !reference)
         return fail("--device {}: --imatrix measures on the CPU; leave --device out", options.device);
-    return cpu::make_backend({.threads = options.threads,
-                              .reference = reference,
-                              .observer = [&importance](std::string_view weight, std::span<const float> rows,
-                                                        int64_t cols) { importance.add(weight, rows, cols); }});
+    return cpu::make_backend(
+        {.threads = options.threads, .reference = reference, .observer = [&importance](const cpu::LinearInput& in) {
+             importance.add({in.weight, in.rows, in.cols, in.expert, in.experts});
+         }});
 }
 
 Status write_imatrix(const EvalOptions& options, const engine::Importance& importance, int chunks, int context) {

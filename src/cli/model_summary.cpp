@@ -22,6 +22,11 @@ constexpr SizeKey kSizes[] = {
     {"layers", "block_count", "num_hidden_layers"},
     {"dim", "embedding_length", "hidden_size"},
     {"ffn dim", "feed_forward_length", "intermediate_size"},
+    {"experts", "expert_count", "num_local_experts"},
+    {"experts", "", "num_experts"},
+    {"experts", "", "n_routed_experts"},
+    {"used experts", "expert_used_count", "num_experts_per_tok"},
+    {"expert dim", "expert_feed_forward_length", "moe_intermediate_size"},
     {"heads", "attention.head_count", "num_attention_heads"},
     {"kv heads", "attention.head_count_kv", "num_key_value_heads"},
     {"head dim", "attention.key_length", "head_dim"},
@@ -31,6 +36,7 @@ constexpr SizeKey kSizes[] = {
 };
 
 std::optional<int64_t> gguf_size(const format::GgufFile& gguf, const std::string& architecture, const SizeKey& key) {
+    if (key.gguf.empty()) return std::nullopt;
     if (auto size = gguf.get_int(architecture + "." + std::string(key.gguf))) return size;
     if (key.gguf != "vocab_size") return std::nullopt;
     const format::GgufValue* const tokens = gguf.find("tokenizer.ggml.tokens");

@@ -167,8 +167,9 @@ Command add_plan(CLI::App& parent) {
     CLI::App* const app =
         parent.add_subcommand("plan", "Predict how long a GPU and an NPU take for prompts, for each placement");
     const auto options = std::make_shared<PlanOptions>();
-    app->add_option("MODEL", options->model,
-                    "A model, or the name of a shape: gemma3-1b, gemma3-4b, gemma3-27b (gemma3-27b)")
+    app->add_option(
+           "MODEL", options->model,
+           "A model, or the name of a shape: gemma3-1b, gemma3-4b, gemma3-27b, qwen3-30b-a3b, ... (gemma3-27b)")
         ->option_text(" ");
     app->add_option("--prompt", options->prompts, "Tokens of the prompts (128,512,2048,8192)")
         ->option_text("N,...")

@@ -1,5 +1,5 @@
 // y = softmax(scale * q k^T) v for each row and head, over the positions of the row's sequence up to its own and, with
-// a window, fewer than `window` before it.
+// a window, fewer than `window` before it; a sink is one more score in the softmax, without a value.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -45,14 +45,17 @@ double score(const op::Attention& op, const float* q, const float* k) {
     return op.softcap == 0.0F ? scaled : op.softcap * std::tanh(scaled / op.softcap);
 }
 
-void attend(const op::Attention& op, const History& history, int32_t position, const float* q, float* y) {
+// `sink` may be null.
+void attend(const op::Attention& op, const History& history, int32_t position, const float* q, const float* sink,
+            float* y) {
     const int32_t first = op.window == 0 ? 0 : std::max(0, position + 1 - op.window);
     std::vector<double> weights;
     for (int32_t p = first; p <= position; ++p)
         weights.push_back(score(op, q, history.k.data() + int64_t{p} * op.head_dim));
 
-    const double largest = *std::max_element(weights.begin(), weights.end());
-    double sum = 0.0;
+    double largest = *std::max_element(weights.begin(), weights.end());
+    if (sink != nullptr) largest = std::max(largest, double{*sink});
+    double sum = sink != nullptr ? std::exp(*sink - largest) : 0.0;
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
 
     for (int i = 0; i < op.head_dim; ++i) {
@@ -69,9 +72,10 @@ void attention(const op::Attention& op, const Args& args) {
             const int kv_head = head / (op.heads / op.kv_heads);
             const History history = read_history(op, args.step, sequence, kv_head);
             const int64_t column = int64_t{head} * op.head_dim;
+            const float* const sink = args.in.size() > 2 ? args.in[2].f32() + head : nullptr;
             for (int32_t r = 0; r < sequence.rows; ++r) {
                 const int64_t row = sequence.first_row + r;
-                attend(op, history, sequence.past + r, args.in[0].f32(row) + column, args.out.f32(row) + column);
+                attend(op, history, sequence.past + r, args.in[0].f32(row) + column, sink, args.out.f32(row) + column);
             }
         }
     }

@@ -46,10 +46,14 @@ Status read_in(const graph::Weights& weights, ThreadPool& threads, const std::fu
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto total = static_cast<double>(std::max<uint64_t>(weights.size_bytes(), 1));
     uint64_t done = 0;
+    std::vector<std::span<const std::byte>> all;
     for (const auto& [name, view] : weights.all()) {
-        for (size_t begin = 0; begin < view.data.size(); begin += kPiece) {
-            const std::span<const std::byte> piece =
-                view.data.subspan(begin, std::min(kPiece, view.data.size() - begin));
+        all.push_back(view.data);
+        all.insert(all.end(), view.parts.begin(), view.parts.end());
+    }
+    for (const std::span<const std::byte> bytes : all) {
+        for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
+            const std::span<const std::byte> piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
             threads.for_each_range(std::ssize(piece), kGrain, [&](int64_t from, int64_t to, int /*thread*/) {
                 const auto first = reinterpret_cast<uintptr_t>(piece.data() + from) / page * page;
                 const auto end = reinterpret_cast<uintptr_t>(piece.data() + to);

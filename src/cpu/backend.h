@@ -11,8 +11,15 @@
 
 namespace tandem::cpu {
 
-// Sees the inputs of a matrix product before it is made: rows of `cols` numbers, and the name of the matrix.
-using LinearObserver = std::function<void(std::string_view weight, std::span<const float> rows, int64_t cols)>;
+// Rows of `cols` numbers that a matrix is about to be multiplied with.
+struct LinearInput {
+    std::string_view weight;
+    std::span<const float> rows;
+    int64_t cols = 0;
+    int64_t expert = 0;  // whose matrix it is, of so many in the weight
+    int64_t experts = 1;
+};
+using LinearObserver = std::function<void(const LinearInput& input)>;
 
 struct Options {
     int threads = 0;         // 0: one per core the process may use

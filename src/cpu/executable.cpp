@@ -23,6 +23,7 @@ struct Operand {
     TensorType type;
     std::byte* data = nullptr;
     std::vector<int32_t> device::Batch::*batch_input = nullptr;
+    std::vector<const std::byte*> parts = {};  // of a weight whose matrices lie apart
 };
 
 // One kernel call. `in` and `out` are filled anew for each step, as row counts change.
@@ -57,8 +58,10 @@ class CpuExecutable final : public device::Executable {
     Result<Operand> resolve_value(ValueId id, const CompileContext& context);
     std::byte* place(ValueId id, const device::CompileOptions& options) const;
     Result<Operand> resolve_weight(const Value& value, const graph::Weights& weights);
+    const std::byte* aligned(DType dtype, std::span<const std::byte> bytes);
     Status resolve_node(const graph::Node& node, const CompileContext& context);
     void run(Call& call, const device::Batch& batch);
+    void observe(const Call& call) const;
 
     Program program_;
     graph::MemoryPlan plan_;
@@ -118,7 +121,8 @@ Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext
     call.scratch_bytes = call.kernel->scratch_bytes(
         node.op,
         {.inputs = types, .output = call.result.type, .limits = context.options.limits, .threads = threads_->size()});
-    if (observer_ && node.op.as<op::Linear>() != nullptr) call.matrix = program_.value(node.inputs[0]).name;
+    const bool product = node.op.as<op::Linear>() != nullptr || node.op.as<op::ExpertLinear>() != nullptr;
+    if (observer_ && product) call.matrix = program_.value(node.inputs[0]).name;
     calls_.push_back(std::move(call));
     return Ok{};
 }
@@ -162,16 +166,20 @@ Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::W
         return fail("weight '{}' is {} but the model needs {}", value.name, graph::to_string(type),
                     graph::to_string(value.type));
     }
-    if (view->data.size() != type.size_bytes({})) {
-        return fail("weight '{}' has {} bytes but {} takes {}", value.name, view->data.size(), graph::to_string(type),
+    if (view->size_bytes() != type.size_bytes({})) {
+        return fail("weight '{}' has {} bytes but {} takes {}", value.name, view->size_bytes(), graph::to_string(type),
                     type.size_bytes({}));
     }
-    const std::byte* data = view->data.data();
-    const size_t alignment = info(type.dtype).block_bytes % 4 == 0 && !is_quantized(type.dtype) ? 4 : 2;
-    if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
-        data = realigned_.emplace_back(view->data.begin(), view->data.end()).data();
-    }
-    return Operand{.type = std::move(type), .data = const_cast<std::byte*>(data)};
+    Operand operand{.type = type};
+    for (const std::span<const std::byte> part : view->parts) operand.parts.push_back(aligned(type.dtype, part));
+    if (view->parts.empty()) operand.data = const_cast<std::byte*>(aligned(type.dtype, view->data));
+    return operand;
+}
+
+const std::byte* CpuExecutable::aligned(DType dtype, std::span<const std::byte> bytes) {
+    const size_t alignment = info(dtype).block_bytes % 4 == 0 && !is_quantized(dtype) ? 4 : 2;
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0) return bytes.data();
+    return realigned_.emplace_back(bytes.begin(), bytes.end()).data();
 }
 
 Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
@@ -197,7 +205,9 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
         call.in[i] = {.dtype = operand.type.dtype,
                       .rows = operand.type.rows(extents_),
                       .cols = cols(operand.type, extents_),
-                      .data = data};
+                      .data = data,
+                      .matrices = operand.type.shape.size() == 3 ? operand.type.shape[0].count : 1,
+                      .parts = operand.parts};
     }
     call.out = {
         .rows = call.result.type.rows(extents_), .cols = cols(call.result.type, extents_), .data = call.result.data};
@@ -207,11 +217,29 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
                     .cache = cache_.get(),
                     .threads = threads_.get(),
                     .scratch = scratch_.bytes().first(call.scratch_bytes)};
-    if (!call.matrix.empty()) {
-        const Input& x = call.in[1];
-        observer_(call.matrix, {x.f32(), static_cast<size_t>(x.rows * x.cols)}, x.cols);
-    }
+    if (!call.matrix.empty()) observe(call);
     call.kernel->run(call.op, {.in = call.in, .out = call.out, .step = step});
+}
+
+void CpuExecutable::observe(const Call& call) const {
+    const Input& weight = call.in[0];
+    const Input& x = call.in[1];
+    if (call.op.as<op::ExpertLinear>() == nullptr) {
+        observer_({call.matrix, {x.f32(), static_cast<size_t>(x.rows * x.cols)}, x.cols});
+        return;
+    }
+    const Input& routing = call.in[2];
+    const int64_t used = routing.cols / 2;
+    const int64_t apart = x.cols == weight.cols ? 0 : weight.cols;
+    for (int64_t r = 0; r < x.rows; ++r) {
+        for (int64_t slot = 0; slot < used; ++slot) {
+            observer_({.weight = call.matrix,
+                       .rows = {x.f32(r) + slot * apart, static_cast<size_t>(weight.cols)},
+                       .cols = weight.cols,
+                       .expert = static_cast<int64_t>(routing.f32(r)[slot]),
+                       .experts = weight.matrices});
+        }
+    }
 }
 
 }  // namespace

@@ -20,6 +20,14 @@ struct Input {
     int64_t rows = 0;
     int64_t cols = 0;
     const std::byte* data = nullptr;
+    int64_t matrices = 1;                          // that the rows are shared out to: of experts
+    std::span<const std::byte* const> parts = {};  // where they begin, if they lie apart
+
+    // One of them.
+    Input matrix(int64_t i) const {
+        const int64_t each = rows / matrices;
+        return {dtype, each, cols, parts.empty() ? row(i * each) : parts[static_cast<size_t>(i)]};
+    }
 
     const std::byte* row(int64_t i) const { return data + static_cast<size_t>(i) * row_bytes(dtype, cols); }
     const float* f32(int64_t i = 0) const { return reinterpret_cast<const float*>(row(i)); }

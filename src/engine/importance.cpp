@@ -4,23 +4,28 @@
 
 namespace tandem::engine {
 
-void Importance::add(std::string_view matrix, std::span<const float> rows, int64_t cols) {
-    auto found = sums_.find(matrix);
-    if (found == sums_.end()) found = sums_.emplace(matrix, Sums()).first;
+void Importance::add(const Rows& in) {
+    auto found = sums_.find(in.matrix);
+    if (found == sums_.end()) found = sums_.emplace(in.matrix, Sums()).first;
     Sums& sums = found->second;
-    const auto width = static_cast<size_t>(cols);
-    sums.squares.resize(width);
-    CHECK(rows.size() % width == 0, "rows are whole");
-    for (size_t at = 0; at < rows.size(); at += width, ++sums.rows) {
-        for (size_t i = 0; i < width; ++i) sums.squares[i] += double{rows[at + i]} * rows[at + i];
+    const auto width = static_cast<size_t>(in.cols);
+    const auto experts = static_cast<size_t>(in.experts);
+    const auto expert = static_cast<size_t>(in.expert);
+    sums.squares.resize(width * experts);
+    sums.rows.resize(experts);
+    CHECK(in.rows.size() % width == 0, "rows are whole");
+    double* const squares = sums.squares.data() + expert * width;
+    for (size_t at = 0; at < in.rows.size(); at += width, ++sums.rows[expert]) {
+        for (size_t i = 0; i < width; ++i) squares[i] += double{in.rows[at + i]} * in.rows[at + i];
     }
 }
 
 format::Imatrix Importance::imatrix() const {
     format::Imatrix imatrix;
     for (const auto& [matrix, sums] : sums_) {
-        imatrix.entries[matrix] = {.sums = {sums.squares.begin(), sums.squares.end()},
-                                   .counts = {static_cast<float>(sums.rows)}};
+        format::Imatrix::Entry& entry = imatrix.entries[matrix];
+        entry.sums.assign(sums.squares.begin(), sums.squares.end());
+        for (const uint64_t rows : sums.rows) entry.counts.push_back(static_cast<float>(rows));
     }
     return imatrix;
 }

@@ -14,16 +14,23 @@ namespace tandem::engine {
 
 class Importance {
   public:
-    // Rows of `cols` numbers that a matrix is multiplied with.
-    void add(std::string_view matrix, std::span<const float> rows, int64_t cols);
+    // Rows of `cols` numbers that a matrix is multiplied with, or that of one of its experts.
+    struct Rows {
+        std::string_view matrix;
+        std::span<const float> rows;
+        int64_t cols = 0;
+        int64_t expert = 0;
+        int64_t experts = 1;
+    };
+    void add(const Rows& rows);
 
     // What was summed up so far, without the names of file and texts.
     format::Imatrix imatrix() const;
 
   private:
     struct Sums {
-        std::vector<double> squares;  // by column
-        uint64_t rows = 0;
+        std::vector<double> squares;  // by column, expert after expert
+        std::vector<uint64_t> rows;   // by expert
     };
     std::map<std::string, Sums, std::less<>> sums_;
 };

@@ -60,6 +60,17 @@ Tensor Graph::linear(Tensor weight, Tensor x, Tensor bias) {
     return bias ? apply(op::Linear{}, {weight, x, bias}) : apply(op::Linear{}, {weight, x});
 }
 
+Tensor Graph::expert_linear(const ExpertMatrix& matrix, Tensor x, Tensor routing) {
+    std::vector<Tensor> inputs = {matrix.weight, x, routing};
+    if (matrix.scale) inputs.push_back(matrix.scale);
+    if (matrix.bias) inputs.push_back(matrix.bias);
+    return apply(op::ExpertLinear{.first = matrix.first,
+                                  .count = matrix.count,
+                                  .scaled = static_cast<bool>(matrix.scale),
+                                  .biased = static_cast<bool>(matrix.bias)},
+                 inputs);
+}
+
 void Graph::result(std::string name, Tensor value) {
     program_.results.push_back({std::move(name), value.id});
 }

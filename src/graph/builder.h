@@ -17,6 +17,15 @@ struct Tensor {
     explicit operator bool() const { return id >= 0; }
 };
 
+// Rows [first, first + count) of the matrix of every expert, which is how gate and up may lie in one.
+struct ExpertMatrix {
+    Tensor weight;  // [experts, out, in]
+    int64_t first = 0;
+    int64_t count = 0;
+    Tensor scale = {};  // [experts], where there is one
+    Tensor bias = {};   // [experts, out], where there is one
+};
+
 class Graph {
   public:
     Tensor input(std::string_view name, TensorType type);
@@ -44,13 +53,21 @@ class Graph {
     Tensor rope(Tensor x, Tensor positions, op::Rope rope) { return apply(std::move(rope), {x, positions}); }
     Tensor scale_by_position(Tensor x, op::ScaleByPosition scale) { return apply(scale, {x, positions()}); }
     Tensor kv_write(Tensor k, Tensor v, int cache) { return apply(op::KvWrite{cache}, {k, v}); }
-    Tensor attention(Tensor q, Tensor written, op::Attention attention) { return apply(attention, {q, written}); }
+    Tensor attention(Tensor q, Tensor written, op::Attention attention, Tensor sinks = {}) {
+        return sinks ? apply(attention, {q, written, sinks}) : apply(attention, {q, written});
+    }
     Tensor glu(Tensor gate, Tensor up, op::Activation activation) { return apply(op::Glu{activation}, {gate, up}); }
     Tensor add(Tensor a, Tensor b) { return apply(op::Add{}, {a, b}); }
     Tensor scale(Tensor x, float factor) { return factor == 1.0F ? x : apply(op::Scale{factor}, {x}); }
     Tensor columns(Tensor x, int64_t first, int64_t count) { return apply(op::Columns{first, count}, {x}); }
     Tensor select_rows(Tensor x, Tensor rows) { return apply(op::SelectRows{}, {x, rows}); }
     Tensor softcap(Tensor x, float cap) { return apply(op::Softcap{cap}, {x}); }
+    Tensor sigmoid_gate(Tensor x, Tensor gate) { return apply(op::SigmoidGate{}, {x, gate}); }
+    Tensor route(Tensor logits, op::Route route, Tensor bias = {}) {
+        return bias ? apply(route, {logits, bias}) : apply(route, {logits});
+    }
+    Tensor expert_linear(const ExpertMatrix& matrix, Tensor x, Tensor routing);
+    Tensor expert_sum(Tensor x, Tensor routing) { return apply(op::ExpertSum{}, {x, routing}); }
     Tensor sample(Tensor logits) { return apply(op::Sample{}, {logits}); }
 
     void result(std::string name, Tensor value);

@@ -10,7 +10,9 @@
 namespace tandem::op {
 
 using graph::InputTypes;
+using graph::StepShape;
 using graph::TensorType;
+using graph::Work;
 
 // (table [vocab, dim], ids [tokens]) -> [tokens, dim]: scale * table[id]
 struct Embed {
@@ -39,6 +41,7 @@ struct Linear {
 
     TensorType infer(InputTypes in) const;
     std::string describe() const;
+    Work work(InputTypes in, const StepShape& step) const;
 };
 
 // Which two elements of a head form the pair that is turned: i and i + half, or 2i and 2i + 1.
@@ -80,7 +83,8 @@ struct KvWrite {
 
 // (q [tokens, heads * head_dim], the value of a KvWrite into the same cache layer, of whichever layer of the model) ->
 // as q: softmax(scale * q k^T) v over the positions of the row's own sequence that are not later than the row and, with
-// a window, fewer than `window` before it.
+// a window, fewer than `window` before it. A third input [heads] has a sink for each head: one more score in the
+// softmax, without a value.
 struct Attention {
     static constexpr std::string_view kName = "attention";
     int cache = 0;
@@ -93,9 +97,11 @@ struct Attention {
 
     TensorType infer(InputTypes in) const;
     std::string describe() const;
+    Work work(InputTypes in, const StepShape& step) const;
 };
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
+// clamped: of gpt-oss, with g = min(gate, 7): g * sigmoid(1.702 * g), and up is clamped to -7 .. 7 and has 1 added.
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, clamped };
 
 // (gate, up) -> activation(gate) * up
 struct Glu {
@@ -145,6 +151,63 @@ struct Softcap {
 struct Scale {
     static constexpr std::string_view kName = "scale";
     float factor = 1.0F;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (x [rows, cols], gate [rows, n]) -> as x: each of a row's n equal parts times the sigmoid of its gate
+struct SigmoidGate {
+    static constexpr std::string_view kName = "sigmoid_gate";
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// How the router's logits become scores. chosen_softmax: experts are chosen by their logits, and only the chosen ones
+// share a softmax.
+enum class Score : uint8_t { softmax, sigmoid, chosen_softmax };
+
+// (logits [rows, experts]) or (logits, bias [experts]) -> [rows, 2 * used]: the numbers of the experts that a row goes
+// to, best first, and then their weights. The best are those with the largest score plus bias, of two the same the one
+// with the lower number; the bias has no part in the weights. With groups, only the `used_groups` are looked at whose
+// two best add up to most.
+struct Route {
+    static constexpr std::string_view kName = "route";
+    int used = 1;
+    Score score = Score::softmax;
+    bool normalize = false;  // the weights of a row are divided by their sum
+    float scale = 1.0F;      // and then multiplied
+    int groups = 1;          // of neighbours, all of one size
+    int used_groups = 1;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+};
+
+// (weight [experts, out, in], x [rows, in] or [rows, used * in], routing of Route [, scale [experts]][, bias [experts,
+// out]]) -> [rows, used * n]: for each of a row's experts e in turn x * weight[e]^T * scale[e] + bias[e]. x is the same
+// for all of them, or there is one for each. Of the `out` rows of a matrix, the n from `first` on are multiplied, which
+// is how gate and up are told apart where they lie in one; the bias has all `out`.
+struct ExpertLinear {
+    static constexpr std::string_view kName = "expert_linear";
+    int64_t first = 0;
+    int64_t count = 0;  // n
+    bool scaled = false;
+    bool biased = false;
+
+    TensorType infer(InputTypes in) const;
+    std::string describe() const;
+    Work work(InputTypes in, const StepShape& step) const;
+
+    // Where scale and bias are among the inputs.
+    static constexpr size_t kScale = 3;
+    size_t bias_at() const { return scaled ? 4 : 3; }
+};
+
+// (x [rows, used * cols], routing) -> [rows, cols]: the sum of what a row's experts made, each times its weight
+struct ExpertSum {
+    static constexpr std::string_view kName = "expert_sum";
 
     TensorType infer(InputTypes in) const;
     std::string describe() const;

@@ -17,6 +17,14 @@ struct WeightView {
     DType dtype = DType::f32;
     std::vector<int64_t> shape;  // outermost first
     std::span<const std::byte> data;
+    // The matrices of experts that lie apart in their file, one for each; `data` is empty then.
+    std::vector<std::span<const std::byte>> parts = {};
+
+    size_t size_bytes() const {
+        size_t bytes = data.size();
+        for (const std::span<const std::byte> part : parts) bytes += part.size();
+        return bytes;
+    }
 
     int64_t elements() const {
         int64_t count = 1;
@@ -38,7 +46,7 @@ class Weights {
 
     uint64_t size_bytes() const {
         uint64_t bytes = 0;
-        for (const auto& [name, view] : views_) bytes += view.data.size();
+        for (const auto& [name, view] : views_) bytes += view.size_bytes();
         return bytes;
     }
 

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "base/log.h"
 #include "format/quant.h"
@@ -36,9 +37,17 @@ std::string to_string(const std::vector<int64_t>& shape) {
 }
 
 // Kernels read whole numbers of a type; a file may put them anywhere.
-bool is_aligned(const TensorRecord& tensor) {
+bool is_aligned(const graph::WeightView& tensor) {
     const uintptr_t alignment = tensor.dtype == DType::f32 ? 4 : 2;
     return reinterpret_cast<uintptr_t>(tensor.data.data()) % alignment == 0;
+}
+
+std::vector<std::byte> as_f32(const TensorRecord& tensor, float offset = 0.0F) {
+    std::vector<float> values(static_cast<size_t>(tensor.elements()));
+    format::decode_row(tensor.dtype, tensor.data.data(), values.data(), tensor.elements());
+    for (float& value : values) value += offset;
+    const auto bytes = std::as_bytes(std::span(values));
+    return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -85,6 +94,35 @@ const TensorRecord* Binder::find(int layer, const WeightName& name, const std::v
     return tensor;
 }
 
+const format::ForeignTensor* Binder::find_bytes(int layer, std::string_view hf) const {
+    const std::vector<std::string> names = hf_names(layer, hf);
+    for (const format::ForeignTensor& tensor : checkpoint_->foreign_tensors()) {
+        if (tensor.type == "u8" && std::ranges::find(names, tensor.name) != names.end()) return &tensor;
+    }
+    return nullptr;
+}
+
+graph::Tensor Binder::add(std::string canonical, graph::WeightView view) {
+    graph::TensorType type{view.dtype, {}};
+    for (const int64_t extent : view.shape) type.shape.push_back(graph::Dim::of(extent));
+    if (weights_.find(canonical) == nullptr) parameters_ += static_cast<uint64_t>(view.elements());
+    weights_.add(canonical, std::move(view));
+    return graph_->weight(canonical, std::move(type));
+}
+
+graph::Tensor Binder::made(int layer, std::string_view gguf, DType dtype, std::vector<int64_t> shape,
+                           std::vector<std::byte> bytes) {
+    return own(gguf_name(layer, gguf), dtype, std::move(shape), std::move(bytes));
+}
+
+graph::Tensor Binder::own(std::string canonical, DType dtype, std::vector<int64_t> shape,
+                          std::vector<std::byte> bytes) {
+    weights_.add_owned(canonical, dtype, std::move(shape), std::move(bytes));
+    graph::WeightView view = *weights_.find(canonical);
+    parameters_ += static_cast<uint64_t>(view.elements());
+    return add(std::move(canonical), std::move(view));
+}
+
 graph::Tensor Binder::matrix(int layer, const WeightName& name, int64_t rows, int64_t cols) {
     const TensorRecord* tensor = find(layer, name, {rows, cols});
     return tensor == nullptr ? graph::Tensor{} : bind(gguf_name(layer, name.gguf), *tensor, {0, rows, rows});
@@ -100,19 +138,77 @@ graph::Tensor Binder::rows(int layer, const WeightName& name, const Rows& rows, 
 graph::Tensor Binder::bind(std::string canonical, const TensorRecord& tensor, const Rows& rows) {
     const int64_t cols = tensor.shape[1];
     const size_t bytes_of_row = row_bytes(tensor.dtype, cols);
-    const auto data = tensor.data.subspan(static_cast<size_t>(rows.first) * bytes_of_row,
-                                          static_cast<size_t>(rows.count) * bytes_of_row);
-    if (weights_.find(canonical) == nullptr) parameters_ += static_cast<uint64_t>(rows.count * cols);
-    if (is_aligned(tensor)) {
-        weights_.add(canonical, {tensor.dtype, {rows.count, cols}, data});
+    graph::WeightView view{tensor.dtype,
+                           {rows.count, cols},
+                           tensor.data.subspan(static_cast<size_t>(rows.first) * bytes_of_row,
+                                               static_cast<size_t>(rows.count) * bytes_of_row)};
+    if (const graph::WeightView* const known = weights_.find(canonical)) view = *known;
+    graph::Tensor weight;
+    if (is_aligned(view)) {
+        weight = add(std::move(canonical), std::move(view));
     } else {
         log::warn("tensor '{}' is not aligned in its file: it is copied", tensor.name);
-        weights_.add_owned(canonical, tensor.dtype, {rows.count, cols}, {data.begin(), data.end()});
+        weight = own(std::move(canonical), view.dtype, view.shape, {view.data.begin(), view.data.end()});
     }
-    const graph::Tensor weight =
-        graph_->weight(std::move(canonical), graph::matrix_type(tensor.dtype, graph::Dim::of(rows.count), cols));
     read_factor(tensor, weight);
     return weight;
+}
+
+graph::Tensor Binder::row(int layer, const WeightName& name, int64_t cols) {
+    const TensorRecord* const stored = find_tensor(*checkpoint_, layer, name);
+    const bool is_vector = stored != nullptr && stored->shape.size() == 1;
+    const TensorRecord* const tensor =
+        find(layer, name, is_vector ? std::vector<int64_t>{cols} : std::vector<int64_t>{1, cols});
+    if (tensor == nullptr) return {};
+    return made(layer, name.gguf, DType::f32, {1, cols}, as_f32(*tensor));
+}
+
+graph::WeightView Binder::find_each(int layer, const WeightName& name, const std::vector<int64_t>& shape) {
+    graph::WeightView view{.dtype = DType::f32, .shape = shape, .data = {}};
+    std::string old_name(name.gguf);  // "ffn_gate_exps.weight", in old files "ffn_gate.3.weight"
+    if (const size_t at = old_name.find("_exps"); at != std::string::npos) old_name.replace(at, 5, ".{}");
+    for (int64_t e = 0; e < shape[0]; ++e) {
+        const std::string gguf = fmt::format(fmt::runtime(old_name), e);
+        const std::string hf = fmt::format(fmt::runtime(name.hf), e);
+        const TensorRecord* tensor = find(layer, {gguf, hf}, {shape[1], shape[2]});
+        if (tensor == nullptr) return {};
+        if (e == 0) view.dtype = tensor->dtype;
+        if (tensor->dtype != view.dtype) {
+            reject(fmt::format("tensor '{}' is {}, the experts before it are {}: they must be of one type",
+                               tensor->name, tandem::name(tensor->dtype), tandem::name(view.dtype)));
+            return {};
+        }
+        view.parts.push_back(tensor->data);
+    }
+    return view;
+}
+
+graph::ExpertMatrix Binder::experts(int layer, const WeightName& name, const std::vector<int64_t>& shape) {
+    const bool together = checkpoint_->gguf() != nullptr ? has(layer, name) : name.hf.find("{}") == std::string::npos;
+    graph::WeightView view;
+    if (together) {
+        if (const TensorRecord* tensor = find(layer, name, shape)) view = {tensor->dtype, shape, tensor->data};
+    } else {
+        view = find_each(layer, name, shape);
+    }
+    if (!error_.empty()) return {};
+    return {.weight = add(gguf_name(layer, name.gguf), std::move(view)),
+            .count = shape[1],
+            .scale = read_scale(layer, name.gguf, shape[0])};
+}
+
+// Of experts, beside their matrices in a GGUF file.
+graph::Tensor Binder::read_scale(int layer, std::string_view gguf, int64_t experts) {
+    const std::string name = std::string(gguf.substr(0, gguf.rfind('.'))) + ".scale";
+    const WeightName both{name, ""};
+    if (checkpoint_->gguf() == nullptr || !has(layer, both)) return {};
+    const TensorRecord* const scale = find_tensor(*checkpoint_, layer, both);
+    if (scale->elements() != 1) return vector(layer, both, experts);
+    float factor = 0.0F;
+    if (!is_quantized(scale->dtype)) format::decode_row(scale->dtype, scale->data.data(), &factor, 1);
+    const std::vector<float> all(static_cast<size_t>(experts), factor);
+    const auto bytes = std::as_bytes(std::span(all));
+    return made(layer, name, DType::f32, {experts}, {bytes.begin(), bytes.end()});
 }
 
 void Binder::read_factor(const TensorRecord& matrix, graph::Tensor weight) {
@@ -142,18 +238,10 @@ graph::Tensor Binder::output(int64_t vocab, int64_t dim, bool tied) {
     return shared ? embedding(vocab, dim) : matrix(kNoLayer, name, vocab, dim);
 }
 
-graph::Tensor Binder::vector(int layer, const WeightName& name, int64_t count, float offset) {
-    const TensorRecord* tensor = find(layer, name, {count});
+graph::Tensor Binder::floats(int layer, const WeightName& name, const std::vector<int64_t>& shape, float offset) {
+    const TensorRecord* tensor = find(layer, name, shape);
     if (tensor == nullptr) return {};
-    std::vector<float> values(static_cast<size_t>(count));
-    format::decode_row(tensor->dtype, tensor->data.data(), values.data(), count);
-    for (float& value : values) value += offset;
-    std::vector<std::byte> bytes(values.size() * sizeof(float));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    std::string canonical = gguf_name(layer, name.gguf);
-    parameters_ += values.size();
-    weights_.add_owned(canonical, DType::f32, {count}, std::move(bytes));
-    return graph_->weight(std::move(canonical), graph::vector_type(DType::f32, count));
+    return made(layer, name.gguf, DType::f32, shape, as_f32(*tensor, offset));
 }
 
 float Binder::scalar(int layer, const WeightName& name) {

@@ -35,6 +35,8 @@ class Binder {
   public:
     Binder(const format::Checkpoint& checkpoint, graph::Graph& g) : checkpoint_(&checkpoint), graph_(&g) {}
 
+    bool is_gguf() const { return checkpoint_->gguf() != nullptr; }
+    const format::Checkpoint& checkpoint() const { return *checkpoint_; }
     bool has(int layer, const WeightName& name) const { return find_tensor(*checkpoint_, layer, name) != nullptr; }
 
     // A matrix [rows, cols] in whatever type it is stored. A factor for all of it, which NVFP4 files have, goes into
@@ -48,24 +50,49 @@ class Binder {
         int64_t all = 0;
     };
     graph::Tensor rows(int layer, const WeightName& name, const Rows& rows, int64_t cols);
+    // The same for every expert, [experts, rows, cols]: in one tensor, or in one for each, where `name.hf` has {} for
+    // the number (and where a GGUF file is old). A file's `.scale`, one number for each expert or for all, is in
+    // `scale`.
+    graph::ExpertMatrix experts(int layer, const WeightName& name, const std::vector<int64_t>& shape);
+    // A matrix of one row as f32, which a GGUF file has as a vector.
+    graph::Tensor row(int layer, const WeightName& name, int64_t cols);
     // The rows of the tokens, [vocab, dim], and the matrix that makes logits, which may be the same one: a GGUF file
     // then leaves it out, config.json says that it is `tied`.
     graph::Tensor embedding(int64_t vocab, int64_t dim);
     graph::Tensor output(int64_t vocab, int64_t dim, bool tied);
     // A norm's weight or a bias, [count], as f32 whatever it is stored in, with `offset` added to each.
-    graph::Tensor vector(int layer, const WeightName& name, int64_t count, float offset = 0.0F);
+    graph::Tensor vector(int layer, const WeightName& name, int64_t count, float offset = 0.0F) {
+        return floats(layer, name, {count}, offset);
+    }
+    // The same with a row for each expert, [experts, count].
+    graph::Tensor vectors(int layer, const WeightName& name, int64_t experts, int64_t count) {
+        return floats(layer, name, {experts, count}, 0.0F);
+    }
     // A single number.
     float scalar(int layer, const WeightName& name);
+    // What the caller made of the checkpoint's tensors, under the name it has in a GGUF file.
+    graph::Tensor made(int layer, std::string_view gguf, DType dtype, std::vector<int64_t> shape,
+                       std::vector<std::byte> bytes);
+    // The tensor, after the same checks; null when there is a problem.
+    const format::TensorRecord* find(int layer, const WeightName& name, const std::vector<int64_t>& shape);
     void reject(std::string problem);
     Status status() const;
 
     uint64_t parameters() const { return parameters_; }
     graph::Weights take_weights() && { return std::move(weights_); }
 
+    // A tensor of bytes of a Hugging Face checkpoint; null when there is none.
+    const format::ForeignTensor* find_bytes(int layer, std::string_view hf) const;
+
   private:
     graph::Tensor bind(std::string canonical, const format::TensorRecord& tensor, const Rows& rows);
+    graph::Tensor floats(int layer, const WeightName& name, const std::vector<int64_t>& shape, float offset);
     void read_factor(const format::TensorRecord& matrix, graph::Tensor weight);
-    const format::TensorRecord* find(int layer, const WeightName& name, const std::vector<int64_t>& shape);
+    // The matrices of one expert each.
+    graph::WeightView find_each(int layer, const WeightName& name, const std::vector<int64_t>& shape);
+    graph::Tensor read_scale(int layer, std::string_view gguf, int64_t experts);
+    graph::Tensor add(std::string canonical, graph::WeightView view);
+    graph::Tensor own(std::string canonical, DType dtype, std::vector<int64_t> shape, std::vector<std::byte> bytes);
 
     const format::Checkpoint* checkpoint_;
     graph::Graph* graph_;

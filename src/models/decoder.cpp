@@ -76,8 +76,8 @@ Dimensions read_dimensions(Settings& s, const HfDefaults& d) {
         s.reject(fmt::format("{} heads are not a multiple of {} key-value heads", dims.heads, dims.kv_heads));
     }
     if (dims.head_dim % 2 != 0) s.reject(fmt::format("a head of {} elements is odd", dims.head_dim));
-    if (s.real({"expert_count", "num_local_experts"}, {0, 1e6}, 0) > 0)
-        s.reject("mixtures of experts are not supported");
+    if (!d.experts && s.real({"expert_count", "num_local_experts"}, {0, 1e6}, 0) > 0)
+        s.reject("mixtures of experts of this family are not supported");
     return dims;
 }
 

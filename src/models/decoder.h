@@ -31,6 +31,7 @@ struct HfDefaults {
     std::optional<int> ffn_dim = {};
     int context_length = 0;
     bool per_layer = false;  // key-value heads and ffn_dim may be lists; the first layer's are then taken
+    bool experts = false;    // the family may have them; of others a file that says so is refused
 };
 
 // A number of every layer: one for all of them, or a list.

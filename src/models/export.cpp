@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct TensorJob {
         return view.shape.size() == 1 && order.head_dim != 0 ? 1 : view.shape.back();
     }
     int64_t rows() const { return view.elements() / std::max<int64_t>(1, cols()); }
-    bool is_copy() const { return type.stored == view.dtype && order.head_dim == 0; }
+    bool is_encoded() const { return is_quantized(type.stored) && type.stored != view.dtype; }
+    bool is_copy() const { return type.stored == view.dtype && order.head_dim == 0 && view.parts.empty(); }
 };
 
 // Whole rows of the tensor as it will be stored.
@@ -57,8 +59,16 @@ void convert(const TensorJob& job, uint64_t first_byte, std::span<std::byte> out
     std::vector<float> values(static_cast<size_t>(cols));
     int64_t row = static_cast<int64_t>(first_byte / out_row);
     for (size_t at = 0; at < out.size(); at += out_row, ++row) {
-        const auto source = static_cast<size_t>(job.order.source(row));
-        format::decode_row(job.view.dtype, job.view.data.data() + source * in_row, values.data(), cols);
+        const int64_t source = job.order.source(row);
+        const std::byte* const from = job.view.parts.empty()
+                                          ? job.view.data.data() + static_cast<size_t>(source) * in_row
+                                          : job.view.parts[static_cast<size_t>(source / per_matrix)].data() +
+                                                static_cast<size_t>(source % per_matrix) * in_row;
+        if (job.view.dtype == job.type.stored) {
+            std::memcpy(out.data() + at, from, out_row);
+            continue;
+        }
+        format::decode_row(job.view.dtype, from, values.data(), cols);
         const float* const importance =
             job.importance.empty() ? nullptr : job.importance.data() + row / per_matrix * cols;
         format::encode_row(job.type.stored, values.data(), out.data() + at, cols, importance);
@@ -135,16 +145,17 @@ Result<Export> prepare_hf(const format::Checkpoint& checkpoint) {
         }
         const bool turns =
             value.name.find(".attn_q.") != std::string::npos || value.name.find(".attn_k.") != std::string::npos;
-        made.jobs.push_back({.name = value.name,
-                             .view = *model.weights.find(value.name),
-                             .order = permuted && turns ? interleaved : RowOrder{}});
+        WeightView view = *model.weights.find(value.name);
+        if (view.shape.size() == 2 && view.shape[0] == 1) view.shape.erase(view.shape.begin());  // Binder::row()
+        made.jobs.push_back(
+            {.name = value.name, .view = std::move(view), .order = permuted && turns ? interleaved : RowOrder{}});
     }
     return made;
 }
 
 Status add_importance(TensorJob& job, const format::Imatrix& imatrix) {
     const format::Imatrix::Entry* const entry = imatrix.find(job.name);
-    if (entry == nullptr || !is_quantized(job.type.stored) || job.is_copy()) return Ok{};
+    if (entry == nullptr || !job.is_encoded()) return Ok{};
     const int64_t matrices =
         job.view.shape.size() < 3 ? 1 : job.view.elements() / (job.cols() * job.view.shape.rbegin()[1]);
     const auto expected = static_cast<size_t>(job.cols() * matrices);
@@ -164,12 +175,12 @@ Status choose(Export& made, const ExportOptions& options) {
     for (size_t i = 0; i < types.size(); ++i) {
         TensorJob& job = made.jobs[i];
         job.type = types[i];
-        if (!job.is_copy() && !format::has_encoder(job.type.stored))
+        if (job.type.stored != job.view.dtype && !format::has_encoder(job.type.stored))
             return fail("tensor '{}': no encoder for {}: choose another type", job.name, name(job.type.stored));
         if (options.imatrix != nullptr) TRY(add_importance(job, *options.imatrix));
     }
     const auto has_importance = [](const TensorJob& job) { return !job.importance.empty(); };
-    const auto wants_it = [](const TensorJob& job) { return is_quantized(job.type.stored) && !job.is_copy(); };
+    const auto wants_it = [](const TensorJob& job) { return job.is_encoded(); };
     if (options.imatrix != nullptr && std::ranges::any_of(made.jobs, wants_it) &&
         std::ranges::none_of(made.jobs, has_importance)) {
         return fail("{}: has nothing on any matrix of the model: it is of another one", options.imatrix->name);

@@ -21,6 +21,7 @@ struct Family {
     std::vector<std::string_view> model_types;    // model_type of config.json, and its class in `architectures`
     // Which elements rope pairs in a GGUF file; config.json's models always pair halves, so export may have to permute.
     op::RopeLayout gguf_rope;
+    bool takes_bytes = false;  // its checkpoints may have tensors of type u8
 
     Result<Model> (*load)(Settings settings);
     // Writes the hyperparameters, and tensors that only GGUF has, as llama.cpp's converter does.

@@ -1,5 +1,6 @@
 // Llama 1 to 3, and what was built after it under its name.
 #include "models/families.h"
+#include "models/mixtral.h"
 #include "models/plain_decoder.h"
 
 namespace tandem::models {
@@ -7,7 +8,7 @@ namespace tandem::models {
 namespace {
 
 Result<PlainConfig> read_config(Settings& s) {
-    PlainConfig cfg = read_plain_config(s, {.context_length = 2048});
+    PlainConfig cfg = read_plain_config(s, {.context_length = 2048, .experts = s.is_gguf()});
     // The rows of a GGUF file's queries and keys are permuted so that pairs lie side by side.
     if (s.is_gguf()) cfg.rope_layout = op::RopeLayout::interleaved;
     // Only a Mistral has a window, but in a GGUF file it is a Llama.
@@ -15,6 +16,8 @@ Result<PlainConfig> read_config(Settings& s) {
     cfg.qkv_bias = read_bias(s, {"blk.0.attn_q.bias", "attention_bias"});
     cfg.output_bias = read_bias(s, {"blk.0.attn_output.bias", "attention_bias"});
     cfg.ffn_bias = read_bias(s, {"blk.0.ffn_gate.bias", "mlp_bias"});
+    // A Mixtral is a Llama too.
+    if (s.is_gguf() && has_experts(s)) cfg.experts = read_mixtral_experts(s, cfg.ffn_dim);
     TRY(s.status());
     return cfg;
 }

@@ -93,6 +93,8 @@ class Chooser {
         }
         const Mix& mix = recipe_.mix;
         if (makes_logits) return tensor.shape.back() % info(mix.base).block == 0 ? mix.output : DType::q8_0;
+        // Those that were trained as MXFP4 would only lose.
+        if (place.is_expert && tensor.dtype == DType::mxfp4 && is_quantized(mix.base)) return DType::mxfp4;
         if (place.is_expert && mix.experts) return *mix.experts;
         if (place.role == Role::embedding) return mix.embedding;
         return by_rules(place);

@@ -1,5 +1,6 @@
 #include "models/plain_decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/binder.h"
@@ -10,6 +11,10 @@ namespace {
 
 using graph::Graph;
 using graph::Tensor;
+
+bool has_experts(const PlainConfig& cfg, size_t layer) {
+    return cfg.experts && (cfg.dense.empty() || !cfg.dense[layer]);
+}
 
 struct Layer {
     Tensor attn_norm;        // [dim]
@@ -22,6 +27,8 @@ struct Layer {
     Tensor gate, gate_bias;  // [ffn_dim, dim], [ffn_dim]
     Tensor up, up_bias;      // [ffn_dim, dim], [ffn_dim]
     Tensor down, down_bias;  // [dim, ffn_dim], [dim]
+    Tensor sinks;            // [heads]
+    ExpertLayer experts;     // in place of gate, up and down
 };
 
 struct PlainDecoder {
@@ -32,6 +39,7 @@ struct PlainDecoder {
     std::vector<Layer> layers;
 
     Tensor attention(Graph& g, Tensor x, size_t i) const;
+    Tensor feed_forward(Graph& g, Tensor h, size_t i) const;
     Tensor block(Graph& g, Tensor x, size_t i) const;
     void forward(Graph& g) const;
 };
@@ -62,16 +70,22 @@ Tensor PlainDecoder::attention(Graph& g, Tensor x, size_t i) const {
          .kv_heads = cfg.kv_heads,
          .head_dim = cfg.head_dim,
          .scale = cfg.attention_scale > 0 ? cfg.attention_scale : 1.0F / std::sqrt(static_cast<float>(cfg.head_dim)),
-         .window = window});
+         .window = window},
+        w.sinks);
     return g.linear(w.o, a, w.o_bias);
+}
+
+Tensor PlainDecoder::feed_forward(Graph& g, Tensor h, size_t i) const {
+    const Layer& w = layers[i];
+    if (has_experts(cfg, i)) return apply_experts(g, *cfg.experts, w.experts, h, h);
+    const Tensor f = g.glu(g.linear(w.gate, h, w.gate_bias), g.linear(w.up, h, w.up_bias), cfg.activation);
+    return g.linear(w.down, f, w.down_bias);
 }
 
 Tensor PlainDecoder::block(Graph& g, Tensor x, size_t i) const {
     const Layer& w = layers[i];  // x: [tokens, dim]
     x = g.add(x, g.scale(attention(g, g.rms_norm(x, w.attn_norm, cfg.eps), i), cfg.residual_scale));
-    const Tensor h = g.rms_norm(x, w.ffn_norm, cfg.eps);
-    const Tensor f = g.glu(g.linear(w.gate, h, w.gate_bias), g.linear(w.up, h, w.up_bias), cfg.activation);
-    return g.add(x, g.scale(g.linear(w.down, f, w.down_bias), cfg.residual_scale));
+    return g.add(x, g.scale(feed_forward(g, g.rms_norm(x, w.ffn_norm, cfg.eps), i), cfg.residual_scale));
 }
 
 void PlainDecoder::forward(Graph& g) const {
@@ -97,26 +111,31 @@ Layer bind_layer(Binder& b, const PlainConfig& cfg, int i) {
     const auto maybe = [&](bool wanted, WeightName name, int64_t count) {
         return wanted ? b.vector(i, name, count) : Tensor{};
     };
-    return {
-        .attn_norm = norm({"attn_norm.weight", "input_layernorm.weight"}),
-        .q = qkv({"attn_q.weight", "self_attn.q_proj.weight"}, 0, q_dim),
-        .q_bias = maybe(cfg.qkv_bias, {"attn_q.bias", "self_attn.q_proj.bias"}, q_dim),
-        .k = qkv({"attn_k.weight", "self_attn.k_proj.weight"}, q_dim, kv_dim),
-        .k_bias = maybe(cfg.qkv_bias, {"attn_k.bias", "self_attn.k_proj.bias"}, kv_dim),
-        .v = qkv({"attn_v.weight", "self_attn.v_proj.weight"}, q_dim + kv_dim, kv_dim),
-        .v_bias = maybe(cfg.qkv_bias, {"attn_v.bias", "self_attn.v_proj.bias"}, kv_dim),
-        .q_norm = maybe(cfg.qk_norm, {"attn_q_norm.weight", "self_attn.q_norm.weight"}, cfg.head_dim),
-        .k_norm = maybe(cfg.qk_norm, {"attn_k_norm.weight", "self_attn.k_norm.weight"}, cfg.head_dim),
-        .o = matrix({"attn_output.weight", "self_attn.o_proj.weight"}, cfg.dim, q_dim),
-        .o_bias = maybe(cfg.output_bias, {"attn_output.bias", "self_attn.o_proj.bias"}, cfg.dim),
-        .ffn_norm = norm({"ffn_norm.weight", "post_attention_layernorm.weight"}),
-        .gate = gate_up({"ffn_gate.weight", "mlp.gate_proj.weight"}, 0),
-        .gate_bias = maybe(cfg.ffn_bias, {"ffn_gate.bias", "mlp.gate_proj.bias"}, cfg.ffn_dim),
-        .up = gate_up({"ffn_up.weight", "mlp.up_proj.weight"}, cfg.ffn_dim),
-        .up_bias = maybe(cfg.ffn_bias, {"ffn_up.bias", "mlp.up_proj.bias"}, cfg.ffn_dim),
-        .down = matrix({"ffn_down.weight", "mlp.down_proj.weight"}, cfg.dim, cfg.ffn_dim),
-        .down_bias = maybe(cfg.ffn_bias, {"ffn_down.bias", "mlp.down_proj.bias"}, cfg.dim),
-    };
+    Layer w;
+    w.attn_norm = norm({"attn_norm.weight", "input_layernorm.weight"});
+    w.q = qkv({"attn_q.weight", "self_attn.q_proj.weight"}, 0, q_dim);
+    w.q_bias = maybe(cfg.qkv_bias, {"attn_q.bias", "self_attn.q_proj.bias"}, q_dim);
+    w.k = qkv({"attn_k.weight", "self_attn.k_proj.weight"}, q_dim, kv_dim);
+    w.k_bias = maybe(cfg.qkv_bias, {"attn_k.bias", "self_attn.k_proj.bias"}, kv_dim);
+    w.v = qkv({"attn_v.weight", "self_attn.v_proj.weight"}, q_dim + kv_dim, kv_dim);
+    w.v_bias = maybe(cfg.qkv_bias, {"attn_v.bias", "self_attn.v_proj.bias"}, kv_dim);
+    w.q_norm = maybe(cfg.qk_norm, {"attn_q_norm.weight", "self_attn.q_norm.weight"}, cfg.head_dim);
+    w.k_norm = maybe(cfg.qk_norm, {"attn_k_norm.weight", "self_attn.k_norm.weight"}, cfg.head_dim);
+    w.sinks = maybe(cfg.sinks, {"attn_sinks.weight", "self_attn.sinks"}, cfg.heads);
+    w.o = matrix({"attn_output.weight", "self_attn.o_proj.weight"}, cfg.dim, q_dim);
+    w.o_bias = maybe(cfg.output_bias, {"attn_output.bias", "self_attn.o_proj.bias"}, cfg.dim);
+    w.ffn_norm = norm({cfg.gguf_ffn_norm, "post_attention_layernorm.weight"});
+    if (has_experts(cfg, static_cast<size_t>(i))) {
+        w.experts = bind_expert_layer(b, i, *cfg.experts, cfg.dim);
+        return w;
+    }
+    w.gate = gate_up({"ffn_gate.weight", "mlp.gate_proj.weight"}, 0);
+    w.gate_bias = maybe(cfg.ffn_bias, {"ffn_gate.bias", "mlp.gate_proj.bias"}, cfg.ffn_dim);
+    w.up = gate_up({"ffn_up.weight", "mlp.up_proj.weight"}, cfg.ffn_dim);
+    w.up_bias = maybe(cfg.ffn_bias, {"ffn_up.bias", "mlp.up_proj.bias"}, cfg.ffn_dim);
+    w.down = matrix({"ffn_down.weight", "mlp.down_proj.weight"}, cfg.dim, cfg.ffn_dim);
+    w.down_bias = maybe(cfg.ffn_bias, {"ffn_down.bias", "mlp.down_proj.bias"}, cfg.dim);
+    return w;
 }
 
 }  // namespace
@@ -154,10 +173,26 @@ Result<Model> load_plain_decoder(const Settings& s, const PlainConfig& cfg) {
     return assemble(s, cfg, std::move(g), std::move(b));
 }
 
+namespace {
+
+// Some families' files can say how many of the first layers have no experts.
+Status check_dense_layers(const Settings& s, const PlainConfig& cfg) {
+    const auto experts_begin = std::ranges::find(cfg.dense, false);
+    const bool leading = std::ranges::find(experts_begin, cfg.dense.end(), true) == cfg.dense.end();
+    if (leading && (experts_begin == cfg.dense.begin() || cfg.leading_dense)) return Ok{};
+    return fail("{}: GGUF cannot say which layers of a model of this family have no experts", s.checkpoint().name());
+}
+
+}  // namespace
+
 Status write_plain_settings(const Settings& s, const PlainConfig& cfg, format::GgufWriter& writer) {
-    TRY(check_writable(s, cfg.activation, op::Activation::silu));
+    TRY(check_writable(s, cfg.activation, cfg.usual_activation));
     write_dimensions(s, cfg, cfg.eps, writer);
-    write_windows(s, cfg.windows, kAllLayers, writer);
+    write_windows(s, cfg.windows, cfg.usual_window_period, writer);
+    if (cfg.experts) {
+        TRY(check_dense_layers(s, cfg));
+        write_experts(s, *cfg.experts, writer);
+    }
     return write_rope(s, cfg.rope, writer);
 }
 

@@ -1,9 +1,11 @@
 // The plain decoder: the form that Llama set and that many families keep, with what they add as options.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/decoder.h"
+#include "models/experts.h"
 #include "models/rope.h"
 
 namespace tandem::models {
@@ -20,11 +22,19 @@ struct PlainConfig : Dimensions {
     bool qk_norm = false;      // of every head's query and key
     bool tied = false;         // the embedding makes the logits too
     bool fused = false;        // q, k and v are one matrix, gate and up another
+    bool sinks = false;        // one for each head
     std::vector<bool> turned;  // per layer, whether rope is used; empty: in all
     float embedding_scale = 1.0F;
     float attention_scale = 0.0F;  // of the scores; 0: 1 / sqrt(head_dim)
     float residual_scale = 1.0F;   // of what attention and feed-forward add
     float logit_scale = 1.0F;
+    std::string_view gguf_ffn_norm = "ffn_norm.weight";
+    std::optional<ExpertConfig> experts;
+    std::vector<bool> dense;  // the layers that have no experts all the same; empty: none
+    // What the family's GGUF files need not say, or can.
+    int usual_window_period = kAllLayers;
+    op::Activation usual_activation = op::Activation::silu;
+    bool leading_dense = false;  // how many of the first layers have no experts
 };
 
 // What all of them say in the same way; windows, biases, norms and the layout are the family's.

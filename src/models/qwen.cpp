@@ -1,12 +1,12 @@
 // Qwen 2 and 2.5: a bias on queries, keys and values. Qwen 3: a norm on every head's query and key instead.
+#include "models/qwen.h"
+
 #include "models/families.h"
 #include "models/plain_decoder.h"
 
 namespace tandem::models {
 
-namespace {
-
-std::vector<int> read_windows(Settings& s, int layers) {
+std::vector<int> read_qwen_windows(Settings& s, int layers) {
     if (s.is_gguf()) return read_gguf_windows(s, layers, kAllLayers);
     std::vector<int> windows(static_cast<size_t>(layers), 0);
     const Key key{"", "sliding_window"};
@@ -19,9 +19,11 @@ std::vector<int> read_windows(Settings& s, int layers) {
     return windows;
 }
 
+namespace {
+
 Result<PlainConfig> read_qwen2(Settings& s) {
     PlainConfig cfg = read_plain_config(s, {.kv_heads = 32, .context_length = 32768});
-    cfg.windows = read_windows(s, cfg.layers);
+    cfg.windows = read_qwen_windows(s, cfg.layers);
     cfg.qkv_bias = true;
     TRY(s.status());
     return cfg;
@@ -29,7 +31,7 @@ Result<PlainConfig> read_qwen2(Settings& s) {
 
 Result<PlainConfig> read_qwen3(Settings& s) {
     PlainConfig cfg = read_plain_config(s, {.kv_heads = 32, .head_dim = 128, .context_length = 32768});
-    cfg.windows = read_windows(s, cfg.layers);
+    cfg.windows = read_qwen_windows(s, cfg.layers);
     cfg.qkv_bias = read_bias(s, {"blk.0.attn_q.bias", "attention_bias"});
     cfg.output_bias = read_bias(s, {"blk.0.attn_output.bias", "attention_bias"});
     cfg.qk_norm = true;

@@ -43,8 +43,9 @@ std::vector<std::string> names_in_config(const nlohmann::json& config) {
 
 std::span<const Family* const> families() {
     static const Family* const table[] = {
-        &gemma2(),  &gemma3(), &gemma4(), &granite(), &llama(), &ministral3(),
-        &mistral(), &olmo2(),  &phi3(),   &qwen2(),   &qwen3(), &smollm3(),
+        &gemma2(), &gemma3(),     &gemma4(),  &glm4_moe(),  &gpt_oss(), &granite(),
+        &llama(),  &ministral3(), &mistral(), &mixtral(),   &olmo2(),   &phi3(),
+        &qwen2(),  &qwen2_moe(),  &qwen3(),   &qwen3_moe(), &smollm3(),
     };
     return table;
 }
@@ -75,7 +76,7 @@ Result<Identified> identify(const format::Checkpoint& checkpoint) {
 
 Result<Model> load(const format::Checkpoint& checkpoint) {
     Identified found = TRY(identify(checkpoint));
-    TRY(checkpoint.check_readable());
+    if (!found.family->takes_bytes) TRY(checkpoint.check_readable());
     Model model = TRY(found.family->load(std::move(found.settings)));
     model.family = found.family->name;
     return model;

@@ -161,6 +161,18 @@ std::vector<std::string> Settings::texts(std::string_view hf) {
     return list;
 }
 
+std::vector<double> Settings::numbers(std::string_view hf) {
+    const Key key{"", hf};
+    std::vector<double> list;
+    bool good = is_list(key);
+    for (const json& element : good ? *find_json(hf) : json::array()) {
+        good = good && element.is_number();
+        list.push_back(as_number(element).value_or(0));
+    }
+    if (!good) reject(fmt::format("{} is not a list of numbers", describe(key)));
+    return list;
+}
+
 std::vector<bool> Settings::flags(std::string_view gguf) {
     const Key key{gguf, ""};
     std::vector<bool> list;

@@ -48,6 +48,7 @@ class Settings {
     bool is_list(const Key& key) const;
     std::vector<double> reals(const Key& key, Range range);
     std::vector<std::string> texts(std::string_view hf);
+    std::vector<double> numbers(std::string_view hf);
     std::vector<bool> flags(std::string_view gguf);
 
     // Notes a problem of the caller's finding, under the checkpoint's name.

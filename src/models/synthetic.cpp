@@ -67,11 +67,10 @@ struct Content {
     }
 };
 
-Pieces make_pieces(DType type, int cols, uint64_t seed) {
+Pieces make_pieces(DType type, int cols, float amplitude, uint64_t seed) {
     const int block = info(type).block;
     const int length = block > 1 || cols % 32 != 0 ? block : 32;
     const int count = 131072 / length;  // so that a type with a slow search does not take long
-    const float amplitude = std::sqrt(3.0F / static_cast<float>(cols));  // a row of random signs then adds up to 1
     Random random(seed);
     std::vector<float> values(static_cast<size_t>(length) * count);
     for (float& value : values) value = amplitude * random.symmetric();
@@ -120,6 +119,7 @@ class Maker {
         std::vector<int64_t> shape;
         float middle = 0.0F;  // of a vector's numbers
         DType type = DType::f32;
+        float deviation = 0.0F;  // of a matrix's; 0: so that a row of random signs adds up to 1
     };
 
     Result<MemoryFile> allocate() const {
@@ -153,9 +153,22 @@ class Maker {
         set("rope.freq_base", spec_.family == "gemma3" ? 1e6F : 1e4F);
         if (spec_.window > 0) set("attention.sliding_window", spec_.window);
         if (spec_.rope_factor > 0) {
-            set("rope.scaling.type", "linear");
+            set("rope.scaling.type", spec_.family == "gpt-oss" ? "yarn" : "linear");
             set("rope.scaling.factor", spec_.rope_factor);
         }
+        if (spec_.family == "gpt-oss") set("rope.scaling.original_context_length", 4096);
+        if (spec_.experts > 0) set_experts();
+    }
+
+    void set_experts() {
+        set("expert_count", spec_.experts);
+        set("expert_used_count", spec_.used_experts);
+        set("expert_feed_forward_length", spec_.expert_ffn_dim);
+        if (spec_.family != "glm4moe") return;
+        set("leading_dense_block_count", spec_.dense_layers);
+        set("expert_shared_count", 1);
+        set("expert_weights_norm", true);
+        set("rope.dimension_count", spec_.head_dim / 2);
     }
 
     void set_tokenizer() {
@@ -183,37 +196,84 @@ class Maker {
     }
 
     void list_tensors() {
-        const bool gemma = spec_.family == "gemma3";
-        const bool qk_norm = gemma || spec_.family == "qwen3";
-        const int q_dim = spec_.heads * spec_.head_dim;
-        const int kv_dim = spec_.kv_heads * spec_.head_dim;
-        matrix("token_embd.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
+        const bool experts = spec_.experts > 0;
+        // A token's own part then outweighs what layers add, so that different tokens choose different experts.
+        constexpr float kTokenDeviation = 16.0F;
+        wanted_.push_back({.name = "token_embd.weight",
+                           .shape = {spec_.vocab, spec_.dim},
+                           .type = spec_.embedding.value_or(spec_.type),
+                           .deviation = experts ? kTokenDeviation : 0.0F});
         vector("output_norm.weight", spec_.dim, 1.0F);
+        if (experts) matrix("output.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
         for (int i = 0; i < spec_.layers; ++i) {
-            const auto name = [&](std::string_view rest) { return fmt::format("blk.{}.{}", i, rest); };
-            vector(name("attn_norm.weight"), spec_.dim, 1.0F);
-            matrix(name("attn_q.weight"), q_dim, spec_.dim);
-            matrix(name("attn_k.weight"), kv_dim, spec_.dim);
-            matrix(name("attn_v.weight"), kv_dim, spec_.dim);
-            matrix(name("attn_output.weight"), spec_.dim, q_dim);
-            vector(name("ffn_norm.weight"), spec_.dim, 1.0F);
-            matrix(name("ffn_gate.weight"), spec_.ffn_dim, spec_.dim);
-            matrix(name("ffn_up.weight"), spec_.ffn_dim, spec_.dim);
-            matrix(name("ffn_down.weight"), spec_.dim, spec_.ffn_dim);
-            if (qk_norm) {
-                vector(name("attn_q_norm.weight"), spec_.head_dim, 1.0F);
-                vector(name("attn_k_norm.weight"), spec_.head_dim, 1.0F);
-            }
-            if (gemma) {
-                vector(name("post_attention_norm.weight"), spec_.dim, 1.0F);
-                vector(name("post_ffw_norm.weight"), spec_.dim, 1.0F);
-            }
-            if (spec_.family == "qwen2") {
-                vector(name("attn_q.bias"), q_dim, 0.0F);
-                vector(name("attn_k.bias"), kv_dim, 0.0F);
-                vector(name("attn_v.bias"), kv_dim, 0.0F);
+            list_attention(i);
+            if (experts && i >= spec_.dense_layers) {
+                list_experts(i);
+            } else {
+                list_feed_forward(i, "", spec_.ffn_dim);
             }
         }
+    }
+
+    static std::string in_layer(int layer, std::string_view rest) { return fmt::format("blk.{}.{}", layer, rest); }
+
+    void list_attention(int layer) {
+        const bool gemma = spec_.family == "gemma3";
+        const bool oss = spec_.family == "gpt-oss";
+        const bool glm = spec_.family == "glm4moe";
+        const int q_dim = spec_.heads * spec_.head_dim;
+        const int kv_dim = spec_.kv_heads * spec_.head_dim;
+        const auto name = [&](std::string_view rest) { return in_layer(layer, rest); };
+        vector(name("attn_norm.weight"), spec_.dim, 1.0F);
+        matrix(name("attn_q.weight"), q_dim, spec_.dim);
+        matrix(name("attn_k.weight"), kv_dim, spec_.dim);
+        matrix(name("attn_v.weight"), kv_dim, spec_.dim);
+        matrix(name("attn_output.weight"), spec_.dim, q_dim);
+        vector(name(oss || glm ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.dim, 1.0F);
+        if (gemma || spec_.family == "qwen3" || spec_.family == "qwen3moe") {
+            vector(name("attn_q_norm.weight"), spec_.head_dim, 1.0F);
+            vector(name("attn_k_norm.weight"), spec_.head_dim, 1.0F);
+        }
+        if (gemma) {
+            vector(name("post_attention_norm.weight"), spec_.dim, 1.0F);
+            vector(name("post_ffw_norm.weight"), spec_.dim, 1.0F);
+        }
+        if (spec_.family == "qwen2" || oss || glm) {
+            vector(name("attn_q.bias"), q_dim, 0.0F);
+            vector(name("attn_k.bias"), kv_dim, 0.0F);
+            vector(name("attn_v.bias"), kv_dim, 0.0F);
+        }
+        if (oss) {
+            vector(name("attn_output.bias"), spec_.dim, 0.0F);
+            vector(name("attn_sinks.weight"), spec_.heads, 0.0F);
+        }
+    }
+
+    void list_feed_forward(int layer, std::string_view ending, int width) {
+        matrix(in_layer(layer, fmt::format("ffn_gate{}.weight", ending)), width, spec_.dim);
+        matrix(in_layer(layer, fmt::format("ffn_up{}.weight", ending)), width, spec_.dim);
+        matrix(in_layer(layer, fmt::format("ffn_down{}.weight", ending)), spec_.dim, width);
+    }
+
+    void list_experts(int layer) {
+        const int width = spec_.expert_ffn_dim;
+        const auto all = [&](std::string_view name, int rows, int cols) {
+            wanted_.push_back(
+                {.name = in_layer(layer, name), .shape = {spec_.experts, rows, cols}, .type = spec_.type});
+        };
+        matrix(in_layer(layer, "ffn_gate_inp.weight"), spec_.experts, spec_.dim, DType::f32);
+        all("ffn_gate_exps.weight", width, spec_.dim);
+        all("ffn_up_exps.weight", width, spec_.dim);
+        all("ffn_down_exps.weight", spec_.dim, width);
+        if (spec_.family == "glm4moe") {
+            vector(in_layer(layer, "exp_probs_b.bias"), spec_.experts, 0.0F);
+            list_feed_forward(layer, "_shexp", width);
+        }
+        if (spec_.family != "gpt-oss") return;
+        vector(in_layer(layer, "ffn_gate_inp.bias"), spec_.experts, 0.0F);
+        matrix(in_layer(layer, "ffn_gate_exps.bias"), spec_.experts, width, DType::f32);
+        matrix(in_layer(layer, "ffn_up_exps.bias"), spec_.experts, width, DType::f32);
+        matrix(in_layer(layer, "ffn_down_exps.bias"), spec_.experts, spec_.dim, DType::f32);
     }
 
     void vector(std::string name, int count, float middle) {
@@ -241,8 +301,11 @@ class Maker {
             for (float& value : content.values) value = tensor.middle + 0.1F * random_.symmetric();
         } else {
             const int cols = static_cast<int>(tensor.shape.back());
-            std::shared_ptr<const Pieces>& pieces = pieces_[{tensor.type, cols}];
-            if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(tensor.type, cols, random_.next()));
+            const float usual = 1.0F / std::sqrt(static_cast<float>(cols));
+            const float deviation = tensor.deviation > 0 ? tensor.deviation : usual;
+            std::shared_ptr<const Pieces>& pieces = pieces_[{tensor.type, deviation}];
+            const float amplitude = std::sqrt(3.0F) * deviation;
+            if (!pieces) pieces = std::make_shared<Pieces>(make_pieces(tensor.type, cols, amplitude, random_.next()));
             content = {.stock = pieces, .seed = random_.next()};
         }
         const Content& kept = contents_.emplace(tensor.name, std::move(content)).first->second;
@@ -260,8 +323,8 @@ class Maker {
     Random random_;
     GgufWriter writer_;
     std::vector<Wanted> wanted_;
-    std::map<std::pair<DType, int>, std::shared_ptr<const Pieces>> pieces_;  // by type and columns
-    std::map<std::string, Content> contents_;                                // by name of the tensor
+    std::map<std::pair<DType, float>, std::shared_ptr<const Pieces>> pieces_;  // by type and deviation
+    std::map<std::string, Content> contents_;                                  // by name of the tensor
 };
 
 Status check(const SyntheticSpec& spec) {
@@ -272,6 +335,7 @@ Status check(const SyntheticSpec& spec) {
         return fail("rows of {} elements are no whole number of {} blocks of {}", cols, name(type), block);
     };
     for (const int cols : {spec.dim, spec.heads * spec.head_dim, spec.ffn_dim}) TRY(whole_blocks(cols, spec.type));
+    if (spec.experts > 0) TRY(whole_blocks(spec.expert_ffn_dim, spec.type));
     return whole_blocks(spec.dim, spec.embedding.value_or(spec.type));
 }
 
@@ -321,6 +385,52 @@ std::span<const NamedShape> named_shapes() {
           .rope_factor = 8.0F,
           .type = DType::q4_0,
           .embedding = DType::q6_k}},
+        {"qwen3-30b-a3b",
+         {.family = "qwen3moe",
+          .dim = 2048,
+          .layers = 48,
+          .heads = 32,
+          .kv_heads = 4,
+          .head_dim = 128,
+          .ffn_dim = 6144,
+          .vocab = 151936,
+          .context_length = 40960,
+          .experts = 128,
+          .used_experts = 8,
+          .expert_ffn_dim = 768,
+          .type = DType::q4_k,
+          .embedding = DType::q6_k}},
+        {"gpt-oss-20b",
+         {.family = "gpt-oss",
+          .dim = 2880,
+          .layers = 24,
+          .heads = 64,
+          .kv_heads = 8,
+          .head_dim = 64,
+          .ffn_dim = 2880,
+          .vocab = 201088,
+          .context_length = 131072,
+          .window = 128,
+          .rope_factor = 32.0F,
+          .experts = 32,
+          .used_experts = 4,
+          .expert_ffn_dim = 2880,
+          .mix = find_mix("mxfp4_moe")}},
+        {"glm-4.5-air",
+         {.family = "glm4moe",
+          .dim = 4096,
+          .layers = 46,
+          .heads = 96,
+          .kv_heads = 8,
+          .head_dim = 128,
+          .ffn_dim = 10944,
+          .vocab = 151552,
+          .context_length = 131072,
+          .experts = 128,
+          .used_experts = 8,
+          .expert_ffn_dim = 1408,
+          .dense_layers = 1,
+          .mix = find_mix("q4_k_m")}},
     };
     return shapes;
 }

@@ -20,7 +20,7 @@
 namespace tandem::models {
 
 struct SyntheticSpec {
-    std::string family = "gemma3";  // gemma3, llama, qwen2 or qwen3
+    std::string family = "gemma3";  // gemma3, llama, qwen2, qwen3; with experts qwen3moe, glm4moe, gpt-oss
     int dim = 64;
     int layers = 2;
     int heads = 4;
@@ -30,7 +30,11 @@ struct SyntheticSpec {
     int vocab = 320;
     int context_length = 512;
     int window = 0;                       // 0: none
-    float rope_factor = 0.0F;             // of linear rope scaling; 0: none
+    float rope_factor = 0.0F;             // of linear rope scaling, of gpt-oss yarn; 0: none
+    int experts = 0;                      // of a layer; 0: none
+    int used_experts = 0;                 // of a token
+    int expert_ffn_dim = 0;               //
+    int dense_layers = 0;                 // the first ones, that have no experts
     DType type = DType::f32;              // of the matrices
     std::optional<DType> embedding = {};  // the token embedding's own type
     std::optional<Mix> mix = {};          // chooses the types instead of these two, as it does for `quantize`

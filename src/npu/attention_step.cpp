@@ -219,6 +219,7 @@ Result<Cost> predict_attention(CostTable& costs, const graph::Program& /*program
 const StepMaker kAttentionStep{
     .obstacle = [](const graph::Program&, const graph::Node& node) -> std::string {
         const op::Attention& op = *node.op.as<op::Attention>();
+        if (node.inputs.size() > 2) return "the kernel knows no sinks";
         if (padded_dim(op) <= kMaxHeadDim) return "";
         return fmt::format("a head has {} elements, and a core has memory for {}", op.head_dim, kMaxHeadDim);
     },

@@ -309,6 +309,8 @@ class ElementwiseStep final : public Step {
 };
 
 std::string elementwise_obstacle(const graph::Program& program, const graph::Node& node) {
+    const op::Glu* const glu = node.op.as<op::Glu>();
+    if (glu != nullptr && glu->activation == op::Activation::clamped) return "the kernel knows no clamped activation";
     return is_activation(program, node.inputs[0]) && is_activation(program, node.inputs[1]) ? "" : kNotOfEveryToken;
 }
 

@@ -30,7 +30,8 @@ device::Batch batch_of(const ChunkShape& chunk) {
 // Products and attention have a dispatch each; everything else is done in one of theirs.
 int dispatches(const graph::Program& program) {
     return static_cast<int>(std::count_if(program.nodes.begin(), program.nodes.end(), [](const graph::Node& node) {
-        return node.op.as<op::Linear>() != nullptr || node.op.as<op::Attention>() != nullptr;
+        return node.op.as<op::Linear>() != nullptr || node.op.as<op::ExpertLinear>() != nullptr ||
+               node.op.as<op::Attention>() != nullptr;
     }));
 }
 

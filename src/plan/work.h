@@ -3,15 +3,13 @@
 
 #include "device/batch.h"
 #include "graph/program.h"
+#include "graph/work.h"
 
 namespace tandem::plan {
 
-struct Work {
-    double bytes = 0;  // of weights, each read once, and of the cache, read once per sequence; activations are small
-    double flops = 0;  // of the products with weights and of attention
-};
+using graph::Work;
 
-// Of one step.
+// Of one step: the sum of what its ops say.
 Work work_of(const graph::Program& program, const device::Batch& batch, DType kv_dtype);
 
 }  // namespace tandem::plan

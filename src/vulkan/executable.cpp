@@ -215,9 +215,9 @@ Status RecordedProgram::check_weights(const graph::Weights& weights) const {
         if (value.kind != graph::Value::Kind::weight) continue;
         const graph::WeightView* view = weights.find(value.name);
         if (view == nullptr) return fail("weight '{}' is missing", value.name);
-        if (view->dtype != value.type.dtype || view->data.size() != value.type.size_bytes({})) {
+        if (view->dtype != value.type.dtype || view->size_bytes() != value.type.size_bytes({})) {
             return fail("weight '{}' is {} with {} bytes, but the Program needs {}", value.name, name(view->dtype),
-                        view->data.size(), to_string(value.type));
+                        view->size_bytes(), to_string(value.type));
         }
     }
     return Ok{};

@@ -19,6 +19,7 @@ struct Operand {
     DType dtype = DType::f32;
     uint32_t rows = 0;
     uint32_t cols = 0;
+    uint32_t matrices = 1;  // that the rows are shared out to: of experts
     VkDeviceAddress address = 0;
     uint64_t size_bytes = 0;
     DeviceWeight weight;  // of a weight: its planes; address is that of the first

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "vulkan/experts.h"
 #include "vulkan/kernel.h"
 #include "vulkan/kernels/attention.h"
 #include "vulkan/kernels/heads.h"
@@ -56,6 +57,7 @@ Operand operand_of(const graph::TensorType& type, const Bucket& bucket) {
     return {.dtype = type.dtype,
             .rows = static_cast<uint32_t>(type.rows(bucket.extents)),
             .cols = static_cast<uint32_t>(extent(type.shape.back(), bucket.extents)),
+            .matrices = type.shape.size() == 3 ? static_cast<uint32_t>(type.shape[0].count) : 1,
             .size_bytes = type.size_bytes(bucket.extents)};
 }
 
@@ -149,7 +151,9 @@ class Lowering {
         if (options.exact) return;
         patterns_ = find_patterns(program, uses_);
         std::erase_if(patterns_.attention, [&](const AttentionInputs& match) {
-            const op::Attention& op = *program.nodes[match.attention].op.as<op::Attention>();
+            const Node& node = program.nodes[match.attention];
+            const op::Attention& op = *node.op.as<op::Attention>();
+            if (node.inputs.size() > 2) return true;  // the fused kernels know no sinks
             return !heads_supported(*options.cache, op.cache) || !attention_supported(op, *options.cache);
         });
     }
@@ -163,6 +167,7 @@ class Lowering {
     void norm(NodeIndex n);
     void product(NodeIndex n);
     void gated(const GatedProduct& match);
+    void experts(const ExpertBlock& match);
     void attention_inputs(const AttentionInputs& match);
     void attention(NodeIndex n);
     ValueIndex new_attention_scratch(graph::Dim rows);
@@ -314,6 +319,57 @@ void Lowering::gated(const GatedProduct& match) {
     product.y = new_activations(out, product.matrix.dtype);
     const graph::Dim rows = rows_of(out);
     emit_product(product, rows);
+}
+
+void Lowering::experts(const ExpertBlock& match) {
+    const Node& gate = program_.nodes[match.gate];
+    const Node& up = program_.nodes[match.up];
+    const Node& down = program_.nodes[match.down];
+    const op::ExpertLinear& gate_op = *gate.op.as<op::ExpertLinear>();
+    const op::ExpertLinear& down_op = *down.op.as<op::ExpertLinear>();
+    const graph::TensorType& down_type = program_.value(down.inputs[0]).type;
+    const ValueId out = program_.nodes[match.sum].output;
+    const bool together = gate.inputs[0] == up.inputs[0];
+    ExpertsStage stage{.count = static_cast<uint32_t>(down_type.shape[0].count),
+                       .used = cols_of(down.inputs[2]) / 2,
+                       .dim = cols_of(out),
+                       .ffn_dim = static_cast<uint32_t>(gate_op.count),
+                       .activation = program_.nodes[match.glu].op.as<op::Glu>()->activation,
+                       .gate_dtype = program_.value(gate.inputs[0]).type.dtype,
+                       .down_dtype = down_type.dtype,
+                       .gate_up_together = together};
+    stage.gate_up = together ? weight({gate.inputs[0]}) : weight({gate.inputs[0], up.inputs[0]});
+    if (gate_op.biased) stage.gate_up_bias = weight({gate.inputs[gate_op.bias_at()], up.inputs[gate_op.bias_at()]});
+    stage.down = weight({down.inputs[0]});
+    if (down_op.biased) stage.down_bias = weight({down.inputs[down_op.bias_at()]});
+    if (down_op.scaled) stage.down_scale = weight({down.inputs[down_op.kScale]});
+    for (const NodeIndex n : {match.gate, match.up, match.glu, match.down}) done_.insert(n);
+
+    const graph::Dim rows = rows_of(out);
+    const Tuning* const tuning = &options_.tuning;
+    const Capabilities* const device = &options_.capabilities;
+    const auto scratch = [&](std::function<uint64_t(uint32_t)> bytes) {
+        return add_value({.rows = rows, .cols = 0, .size_bytes = std::move(bytes)});
+    };
+    const ExpertsStage sizes = stage;
+    stage.routing = tensor(down.inputs[2]);
+    stage.sorted = scratch([=](uint32_t count) { return sizes.sorted_bytes(*tuning, *device, count); });
+    stage.wide = scratch([=](uint32_t count) { return sizes.wide_bytes(count); });
+    stage.made = scratch([=](uint32_t count) { return sizes.made_bytes(count); });
+    stage.results = scratch([=](uint32_t count) { return sizes.results_bytes(count); });
+    stage.y = tensor(out);
+    const ValueIndex h = tensor(gate.inputs[1]);
+    stage.x = scratch([=](uint32_t count) { return sizes.x_bytes(count); });
+    const uint32_t dim = stage.dim;
+    emit("activations", {h}, {stage.x}, [=](Recorder& rec, const StageArgs& args) {
+        const uint32_t count = row_count(rows, args.bucket);
+        return record_norm_act(
+            rec, args.capabilities,
+            {.x = args.value(h), .rows = count, .cols = dim, .format = stage.format(count), .y = args.value(stage.x)});
+    });
+    emit(fmt::format("experts {} x {} of {} {}", stage.used, stage.ffn_dim, stage.count, name(stage.gate_dtype)),
+         {stage.x, stage.routing}, {stage.sorted, stage.wide, stage.made, stage.results, stage.y},
+         [=](Recorder& rec, const StageArgs& args) { return stage.record(rec, row_count(rows, args.bucket), args); });
 }
 
 void Lowering::norm(NodeIndex n) {
@@ -549,6 +605,11 @@ Status Lowering::lower_node(NodeIndex n) {
         attention_inputs(*inputs);
     } else if (begins(patterns_.attention, &AttentionInputs::attention) != patterns_.attention.end()) {
         attention(n);
+    } else if (begins(patterns_.experts, &ExpertBlock::gate, &ExpertBlock::up, &ExpertBlock::glu, &ExpertBlock::down) !=
+               patterns_.experts.end()) {
+        return Ok{};  // done with the sum
+    } else if (auto block = begins(patterns_.experts, &ExpertBlock::sum); block != patterns_.experts.end()) {
+        experts(*block);
     } else if (auto glu = begins(patterns_.gated, &GatedProduct::gate, &GatedProduct::up);
                glu != patterns_.gated.end()) {
         gated(*glu);

@@ -30,6 +30,8 @@ class Finder {
                 if (auto found = gated(n)) patterns_.gated.push_back(*found);
             } else if (node.op.as<op::Attention>() != nullptr) {
                 if (auto found = attention(n)) patterns_.attention.push_back(*found);
+            } else if (node.op.as<op::ExpertSum>() != nullptr) {
+                if (auto found = experts(n)) patterns_.experts.push_back(*found);
             }
         }
         std::set<NodeIndex> taken;
@@ -231,6 +233,42 @@ class Finder {
         if (!is_first_reader(n, write->output)) return found;
         found.written = written(*write, *q, head_dim);
         return found.written ? std::optional(found) : std::nullopt;
+    }
+
+    // Multiplied by the kernels for blocks of 32 inputs.
+    bool is_expert_product(const Node& node) const {
+        const graph::TensorType& weight = weight_type(program_, node);
+        return weight.dtype != DType::f32 && weight.cols() % 32 == 0;
+    }
+
+    // Rows of the same number of all experts' matrices, the up rows at one distance from those of the gate.
+    bool is_gate_and_up(const Node& gate, const Node& up) const {
+        const op::ExpertLinear& a = *gate.op.as<op::ExpertLinear>();
+        const op::ExpertLinear& b = *up.op.as<op::ExpertLinear>();
+        if (a.scaled || b.scaled || a.biased != b.biased || a.count != b.count || a.first != 0) return false;
+        if (gate.inputs[1] != up.inputs[1] || gate.inputs[2] != up.inputs[2]) return false;
+        if (a.count % 32 != 0 || weight_type(program_, gate).dtype != weight_type(program_, up).dtype) return false;
+        const int64_t all = weight_type(program_, gate).shape[1].count;
+        return gate.inputs[0] == up.inputs[0] ? b.first == a.count && all == 2 * a.count && !a.biased
+                                              : b.first == 0 && all == a.count;
+    }
+
+    std::optional<ExpertBlock> experts(NodeIndex sum) const {
+        const Node& node = program_.nodes[sum];
+        const Node* down = uses_.only<op::ExpertLinear>(node.inputs[0]);
+        if (down == nullptr || down->inputs[2] != node.inputs[1] || !is_expert_product(*down)) return {};
+        const Node* glu = uses_.only<op::Glu>(down->inputs[1]);
+        if (glu == nullptr) return {};
+        const Node* gate = uses_.only<op::ExpertLinear>(glu->inputs[0]);
+        const Node* up = uses_.only<op::ExpertLinear>(glu->inputs[1]);
+        if (gate == nullptr || up == nullptr || gate->inputs[2] != node.inputs[1]) return {};
+        if (!is_expert_product(*gate) || !is_gate_and_up(*gate, *up)) return {};
+        if (program_.value(gate->inputs[1]).type.cols() != weight_type(program_, *gate).cols()) return {};
+        return ExpertBlock{.gate = index(gate->output),
+                           .up = index(up->output),
+                           .glu = index(glu->output),
+                           .down = index(down->output),
+                           .sum = sum};
     }
 
     const Program& program_;

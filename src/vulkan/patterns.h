@@ -91,11 +91,18 @@ struct AttentionInputs {
     }
 };
 
+// The weighted sum of down(activation(gate(h)) * up(h)) of the experts of h's rows. Gate and up lie in one weight, or
+// in two of one type.
+struct ExpertBlock {
+    NodeIndex gate, up, glu, down, sum;
+};
+
 struct Patterns {
     std::vector<Residual> residuals;
     std::vector<NodeIndex> norms;  // that only products read, and that are in no Residual
     std::vector<GatedProduct> gated;
     std::vector<AttentionInputs> attention;
+    std::vector<ExpertBlock> experts;
 };
 
 Patterns find_patterns(const graph::Program& program, const Uses& uses);

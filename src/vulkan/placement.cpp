@@ -1,6 +1,7 @@
 #include "vulkan/placement.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "graph/ops.h"
@@ -15,6 +16,14 @@ uint64_t reserve_of(uint64_t heap_bytes) {
     return std::min(uint64_t{512} << 20, heap_bytes / 16);
 }
 
+// Of the weight that is the input number `input` of a node, what a token reads.
+double share_of(const graph::Program& program, const graph::Node& node, size_t input) {
+    if (node.op.as<op::Embed>() != nullptr) return 0;
+    if (node.op.as<op::ExpertLinear>() == nullptr || input > 0) return 1;
+    const auto used = static_cast<double>(program.value(node.inputs[2]).type.cols()) / 2;
+    return used / static_cast<double>(program.value(node.inputs[0]).type.shape[0].count);
+}
+
 }  // namespace
 
 std::vector<WeightDemand> weight_demands(const graph::Program& program) {
@@ -26,10 +35,9 @@ std::vector<WeightDemand> weight_demands(const graph::Program& program) {
             const graph::Value& value = program.value(id);
             if (value.kind != graph::Value::Kind::weight) continue;
             const auto [at, is_new] = place.emplace(id, demands.size());
-            if (is_new) {
-                demands.push_back({.name = value.name, .size_bytes = value.type.size_bytes({}), .streamed = false});
-            }
-            if (node.op.as<op::Embed>() == nullptr) demands[at->second].streamed = true;
+            if (is_new) demands.push_back({.name = value.name, .size_bytes = value.type.size_bytes({}), .share = 0});
+            double& share = demands[at->second].share;
+            share = std::max(share, share_of(program, node, input));
         }
     }
     return demands;
@@ -57,12 +65,10 @@ Result<std::unordered_set<std::string>> place_weights(std::span<const WeightDema
             in_host.insert(demand.name);
         }
     };
-    for (const WeightDemand& demand : demands) {
-        if (demand.streamed) place(demand);
-    }
-    for (const WeightDemand& demand : demands) {
-        if (!demand.streamed) place(demand);
-    }
+    std::vector<const WeightDemand*> order;
+    for (const WeightDemand& demand : demands) order.push_back(&demand);
+    std::ranges::stable_sort(order, std::greater<>(), &WeightDemand::share);
+    for (const WeightDemand* const demand : order) place(*demand);
     if (host > budget.host_bytes) {
         return fail(
             "the weights of {} MiB do not fit: {} MiB are missing beside {} MiB of GPU memory and {} MiB of host "

@@ -16,7 +16,7 @@ namespace tandem::vulkan {
 struct WeightDemand {
     std::string name;
     uint64_t size_bytes = 0;
-    bool streamed = true;  // read whole for every token; a table of which single rows are read is not
+    double share = 1;  // of it that is read for a token: 1 of a matrix, less of experts, next to nothing of a table
 };
 
 // The weights of a Program, in the order of their first use.
@@ -31,7 +31,7 @@ struct WeightBudget {
 // By what the driver says is free, less a reserve for what steps need themselves.
 WeightBudget weight_budget(const Device& device);
 
-// The names of those that go to host memory: first what is read by rows, then what is used last. Fails with what is
+// The names of those that go to host memory: first what is read least, then what is used last. Fails with what is
 // missing when both kinds together do not hold them.
 Result<std::unordered_set<std::string>> place_weights(std::span<const WeightDemand> demands,
                                                       const WeightBudget& budget);

@@ -19,7 +19,8 @@ bool readable(const PlaneAddresses& planes) {
 bool fills_tiles(std::span<const NamedWeight> parts) {
     return std::all_of(parts.begin(), parts.end(), [](const NamedWeight& part) {
         const graph::WeightView& view = *part.view;
-        return view.shape.size() == 2 && is_tiled(view.dtype, view.shape[0], view.shape[1]);
+        // Of experts, each matrix is whole tiles.
+        return view.shape.size() >= 2 && is_tiled(view.dtype, view.shape.rbegin()[1], view.shape.back());
     });
 }
 
@@ -68,7 +69,7 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     const bool tiled = fills_tiles(parts);
     int64_t first = 0;
     for (const NamedWeight& part : parts) {
-        TRY(uploader_.put(*part.view, place, first, tiled));
+        TRY(put(*part.view, place, first, tiled));
         present_.emplace(part.name);
         const DeviceWeight alone{address_of(place, dtype, first), tiled};
         if (readable(alone.planes)) uploaded_.emplace(part.name, alone);
@@ -77,6 +78,17 @@ Result<DeviceWeight> WeightStore::get(std::span<const NamedWeight> parts) {
     const DeviceWeight weight{address_of(place, dtype, 0), tiled};
     uploaded_.emplace(std::move(key), weight);
     return weight;
+}
+
+Status WeightStore::put(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled) {
+    if (view.parts.empty()) return uploader_.put(view, place, first, tiled);
+    const std::vector<int64_t> shape(view.shape.begin() + 1, view.shape.end());
+    for (const std::span<const std::byte> data : view.parts) {
+        const graph::WeightView part{view.dtype, shape, data};
+        TRY(uploader_.put(part, place, first, tiled));
+        first += part.elements();
+    }
+    return Ok{};
 }
 
 DeviceWeight WeightStore::foresee(std::span<const NamedWeight> parts, bool bounded) {

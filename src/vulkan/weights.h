@@ -85,6 +85,8 @@ class WeightStore {
     uint64_t host_bytes() const { return host_.reserved_bytes(); }  // of those, in host memory
 
   private:
+    // A tensor, or the matrices of experts one after another.
+    Status put(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled);
     Result<PlanePlace> reserve(Arena& arena, DType dtype, int64_t elements);
     Result<VkDeviceAddress> book_of(DType dtype);  // uploaded at the first call for a type; 0: it has none
     PlaneAddresses address_of(const PlanePlace& place, DType dtype, int64_t first) const;

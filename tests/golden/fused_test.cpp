@@ -8,6 +8,7 @@
 #include "golden/relative_error.h"
 #include "golden/run_program.h"
 #include "models/export.h"
+#include "models/synthetic.h"
 #include "vulkan/backend.h"
 #include "vulkan/shared_gpu.h"
 
@@ -119,6 +120,35 @@ TEST(FusedModels, TakeValuesOfAnotherType) {
     }
 }
 
+// Matrices of experts in the types that files have them in, in tiles (rows of 256) and not (rows of 96).
+TEST(FusedModels, ExpertsOfManyTypes) {
+    for (const DType type : {DType::q4_0, DType::q4_k, DType::q6_k, DType::mxfp4, DType::bf16}) {
+        for (const int width : {256, 96}) {
+            if (width % info(type).block != 0) continue;
+            const TempDir dir;
+            ASSERT_TRUE(models::write_random_gguf(dir.path() / "model.gguf", {.family = "gpt-oss",
+                                                                              .dim = 256,
+                                                                              .layers = 2,
+                                                                              .heads = 4,
+                                                                              .kv_heads = 2,
+                                                                              .head_dim = 64,
+                                                                              .ffn_dim = 256,
+                                                                              .experts = 8,
+                                                                              .used_experts = 3,
+                                                                              .expert_ffn_dim = width,
+                                                                              .type = type}));
+            const auto checkpoint = format::Checkpoint::open(dir.path() / "model.gguf").value();
+            const models::Model model = models::load(checkpoint).value();
+            const auto expected = logits_of(reference(), model, DType::f32, kTokens);
+            for (const size_t chunk : {size_t{kTokens}, size_t{3}, size_t{1}}) {
+                const double error = relative_error(logits_of(vulkan_device(), model, DType::f16, chunk), expected);
+                EXPECT_LT(error, chunk == 1 && is_quantized(type) ? kInt8Tolerance : kF16Tolerance)
+                    << name(type) << " " << width << " in chunks of " << chunk;
+            }
+        }
+    }
+}
+
 // The reference rounds the same keys and values; those that differ by what f16 rounds may be a step of int8 apart.
 TEST(FusedModels, WithACacheOfInt8) {
     for (const char* name : {"gemma3", "qwen3"}) {
@@ -160,8 +190,9 @@ TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FusedModel,
-                         testing::Values("gemma2", "gemma3", "gemma3-softcap", "gemma4", "gemma4-e", "granite", "llama",
-                                         "ministral3", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "smollm3"),
+                         testing::Values("gemma2", "gemma3", "gemma3-softcap", "gemma4", "gemma4-e", "glm4-moe",
+                                         "gpt-oss", "granite", "llama", "ministral3", "mistral", "mixtral", "olmo2",
+                                         "phi3", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "smollm3"),
                          [](const testing::TestParamInfo<std::string>& test) {
                              std::string name = test.param;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "graph/builder.h"
 #include "graph/ops.h"
@@ -21,6 +22,7 @@ struct AttentionCase {
     DType cache = DType::f32;
     int block_tokens = 4;
     uint64_t seed = 1;
+    std::vector<float> sinks = {};  // one for each head
 };
 
 // Rows of one sequence: what is already in the cache, then the rows of the step.
@@ -117,12 +119,18 @@ std::vector<float> run_step(device::Backend& backend, std::shared_ptr<device::Kv
     weights.add("q", {q.dtype, q.shape, q.bytes});
     weights.add("k", {k.dtype, k.shape, k.bytes});
     weights.add("v", {v.dtype, v.shape, v.bytes});
+    graph::Tensor sinks;
+    if (!c.sinks.empty()) {
+        weights.add("sinks", {DType::f32, {c.op.heads}, std::as_bytes(std::span(c.sinks))});
+        sinks = g.weight("sinks", graph::vector_type(DType::f32, c.op.heads));
+    }
     g.cache(c.op.kv_heads, c.op.head_dim, c.op.window);
     const auto weight = [&](const char* name, int cols) {
         return g.weight(name, graph::matrix_type(DType::f32, graph::Dim::of(rows), cols));
     };
     const graph::Tensor written = g.kv_write(weight("k", kv_cols), weight("v", kv_cols), 0);
-    g.result("y", step.past ? written : g.attention(weight("q", q_cols), written, c.op));  // the past is only stored
+    // The past is only stored.
+    g.result("y", step.past ? written : g.attention(weight("q", q_cols), written, c.op, sinks));
     auto executable = backend.compile(std::move(g).finish(), weights, std::move(cache),
                                       {.limits = {.tokens = rows, .outputs = 0}, .results = {"y"}});
     EXPECT_TRUE(executable) << executable.error().message;
@@ -155,7 +163,7 @@ std::vector<float> by_definition(const AttentionCase& c, const std::vector<Seque
                 const int kv_head = head * c.op.kv_heads / c.op.heads;
                 const float* q = data[s].q.data() + (int64_t{position} * c.op.heads + head) * d;
                 std::vector<double> sum(static_cast<size_t>(d), 0.0);
-                double total = 0.0;
+                double total = c.sinks.empty() ? 0.0 : std::exp(double{c.sinks[static_cast<size_t>(head)]});
                 for (int p = 0; p <= position; ++p) {
                     if (c.op.window > 0 && position - p >= c.op.window) continue;
                     const int64_t at = (int64_t{p} * c.op.kv_heads + kv_head) * d;
@@ -216,6 +224,24 @@ TEST(Attention, ReferenceMatchesTheDefinition) {
             const std::vector<float> expected = by_definition(c, data);
             expect_close(run_attention(devices().front().use(), c, data), expected, expected,
                          Tolerance::of_largest(1.0F, 4.0));
+        }
+    }
+}
+
+TEST(Attention, ASinkTakesItsShareAndGivesNothing) {
+    for (const float size : {0.5F, 6.0F, 40.0F}) {  // the last is larger than every score
+        AttentionCase c{.op = attention(4, 2, 64),
+                        .sequences = {{.past = 700, .rows = 1}, {.past = 3, .rows = 20}, {.past = 0, .rows = 1}},
+                        .block_tokens = 16,
+                        .sinks = {size, -size, 0.0F, size / 2}};
+        for (const int window : {0, 9}) {
+            c.op.window = window;
+            const std::vector<SequenceData> data = make_data(c);
+            const std::vector<float> expected = by_definition(c, data);
+            for (const Device& device : devices()) {
+                SCOPED_TRACE(fmt::format("{}: {}", device.name, size));
+                expect_close(run_attention(device.use(), c, data), expected, expected, tolerance(c));
+            }
         }
     }
 }

@@ -134,12 +134,27 @@ TEST(Glu, ReferenceMatchesTheFormulas) {
         near(op::Activation::silu, x / (1 + std::exp(-x)));
         near(op::Activation::gelu_tanh, 0.5 * x * (1 + std::tanh(inner)));
         near(op::Activation::gelu_erf, 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))));
+        const double limited = std::min(x, 7.0);
+        near(op::Activation::clamped, 1.5 * limited / (1 + std::exp(-1.702 * limited)));
+    }
+}
+
+TEST(Glu, ClampedLimitsWhatGoesUp) {
+    const HostTensor gate = tensor({1, 4}, {100, 100, -200, 0});
+    const HostTensor up = tensor({1, 4}, {100, -100, 1, 5});
+    for (const Device& device : devices()) {
+        const std::vector<float> y = run_op(device.use(), op::Glu{op::Activation::clamped}, {gate, up});
+        EXPECT_NEAR(y[0], 56.0F, 1e-3F) << device.name;
+        EXPECT_NEAR(y[1], -42.0F, 1e-3F) << device.name;
+        EXPECT_NEAR(y[2], 0.0F, 1e-30F) << device.name;
+        EXPECT_EQ(y[3], 0.0F) << device.name;
     }
 }
 
 TEST(Glu, EveryActivationAgrees) {
     Rng rng(4);
-    for (op::Activation activation : {op::Activation::silu, op::Activation::gelu_tanh, op::Activation::gelu_erf}) {
+    for (op::Activation activation :
+         {op::Activation::silu, op::Activation::gelu_tanh, op::Activation::gelu_erf, op::Activation::clamped}) {
         for (int cols : {1, 31, 4099}) {
             const HostTensor gate = uniform(rng, DType::f32, {3, cols}, -12.0F, 12.0F);
             const HostTensor up = uniform(rng, DType::f32, {3, cols}, -2.0F, 2.0F);

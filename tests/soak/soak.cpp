@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <random>
@@ -16,6 +17,7 @@
 #include "engine/bundle.h"
 #include "engine/engine.h"
 #include "engine/scorer.h"
+#include "models/synthetic.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
 #endif
@@ -37,6 +39,7 @@ struct Options {
     bool exact = false;         // a device that rounds nothing, and a tolerance that nothing wrong hides under
     std::string tuning;         // directory of tuning files (vulkan); empty: the defaults
     double stuck_after = 1200;  // seconds; and a quarter of that without any event
+    bool mixture = false;       // a random mixture of experts in place of the embedded model
     bool leave = false;         // in the end, those who wait cancel: for a device that would take hours for the rest
 };
 
@@ -287,8 +290,29 @@ Result<Devices> open_devices(const Options& options) {
     return fail("{}: choose cpu or vulkan", options.device);
 }
 
+// The file is only there until it is mapped.
+Result<Bundle> open_mixture() {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / fmt::format("tandem-soak-{}.gguf", getpid());
+    TRY(models::write_random_gguf(path, {.family = "qwen3moe",
+                                         .dim = 128,
+                                         .layers = 4,
+                                         .heads = 4,
+                                         .kv_heads = 2,
+                                         .head_dim = 32,
+                                         .vocab = 2048,
+                                         .context_length = 512,
+                                         .experts = 16,
+                                         .used_experts = 3,
+                                         .expert_ffn_dim = 96,
+                                         .type = DType::q8_0}));
+    auto bundle = open_bundle(path.string());
+    std::filesystem::remove(path);
+    return bundle;
+}
+
 Status soak(const Options& options) {
-    const Bundle bundle = TRY(open_bundle(""));
+    const Bundle bundle = TRY(options.mixture ? open_mixture() : open_bundle(""));
     const Devices devices = TRY(open_devices(options));
     // Far too small a cache for all: blocks are taken away and found again all the time.
     const auto engine = TRY(Engine::open(
@@ -341,6 +365,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of 
     app.add_option("--tuning", options.tuning, "Directory of tuning files, for vulkan");
     app.add_option("--verify-one-in", options.verify_one_in, "Of how many answers one is checked (4)");
     app.add_option("--stuck-after", options.stuck_after, "Seconds that an answer may take (1200)");
+    app.add_flag("--mixture", options.mixture, "A random mixture of experts instead of the embedded model");
     app.add_flag("--leave", options.leave, "In the end, cancel what is under way instead of waiting for it");
     app.add_flag("--exact", options.exact, "A device that rounds nothing; the tolerance is 0.01 then");
     app.add_flag("--alone", options.alone, "Nothing is shared and nobody else runs: how far rounding alone gets");

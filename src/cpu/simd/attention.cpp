@@ -221,7 +221,8 @@ void attend(const op::Attention& op, const Args& args, const AttentionItem& item
     }
 }
 
-// Output rows of the item's queries: the states of all its ranges of keys, weighted by what they share.
+// Output rows of the item's queries: the states of all its ranges of keys, weighted by what they share with each other
+// and with a sink.
 void merge(const op::Attention& op, const Args& args, const AttentionItem& item, const AttentionState* states,
            int count) {
     const DWide d;
@@ -231,6 +232,11 @@ void merge(const op::Attention& op, const Args& args, const AttentionItem& item,
         float largest = states[0].largest[q];
         for (int s = 1; s < count; ++s) largest = std::max(largest, states[s].largest[q]);
         float sum = 0.0F;
+        if (args.in.size() > 2) {
+            const float sink = args.in[2].f32()[item.kv_head * group + q % group];
+            largest = std::max(largest, sink);
+            sum = std::exp(sink - largest);
+        }
         for (int s = 0; s < count; ++s) sum += states[s].sum[q] * std::exp(states[s].largest[q] - largest);
         float* merged = states[0].values + q * width;
         for (int s = 0; s < count; ++s) {

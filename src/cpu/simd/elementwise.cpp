@@ -58,6 +58,16 @@ struct GeluTanh {
     }
 };
 
+struct Clamped {
+    HWY_INLINE V operator()(V x, V up) const {
+        const D d;
+        const V limit = hn::Set(d, 7.0F);
+        const V g = hn::Min(x, limit);
+        const V u = hn::Min(hn::Max(up, hn::Neg(limit)), limit);
+        return gate(g, hn::Mul(g, hn::Set(d, -1.702F)), hn::Add(u, hn::Set(d, 1.0F)));
+    }
+};
+
 // Exact for small |x|, where the quotient of exponentials would lose digits.
 struct Bend {
     float cap;
@@ -81,6 +91,7 @@ void glu_range(const op::Glu& op, const Args& args, RowRange range) {
     const float* up = args.in[1].f32();
     if (op.activation == op::Activation::silu) map_pairs(gate, up, args.out.f32(), range, Silu());
     if (op.activation == op::Activation::gelu_tanh) map_pairs(gate, up, args.out.f32(), range, GeluTanh());
+    if (op.activation == op::Activation::clamped) map_pairs(gate, up, args.out.f32(), range, Clamped());
 }
 
 void softcap_range(const op::Softcap& op, const Args& args, RowRange range) {

@@ -252,5 +252,10 @@ const Registration<op::Linear> kF32{FastKernel<op::Linear>{linear, supports, scr
 
 }  // namespace
 
+F32Kernels f32_kernels() {
+    return {.multiply_tile = HWY_DYNAMIC_DISPATCH(multiply_tile),
+            .multiply_few = HWY_DYNAMIC_DISPATCH(multiply_few_floats)};
+}
+
 }  // namespace tandem::cpu::simd
 #endif

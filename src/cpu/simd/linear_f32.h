@@ -22,4 +22,13 @@ struct F32Product {
     Output out;
 };
 
+// The code of the SIMD target that is in use.
+struct F32Kernels {
+    // All rows of x with the rows `outputs` of the weights, at most kTileOutputs; `tile` has kTileFloats.
+    void (*multiply_tile)(const F32Product& product, float* tile, RowRange outputs);
+    // Up to kFewRows rows of x, for weights that are no blocks.
+    void (*multiply_few)(const F32Product& product, RowRange outputs);
+};
+F32Kernels f32_kernels();
+
 }  // namespace tandem::cpu::simd

@@ -175,8 +175,8 @@ const Registration<op::Linear> kInt8{FastKernel<op::Linear>{linear, supports, sc
 
 }  // namespace
 
-bool int8_kernels_take(DType weight) {
-    return HWY_DYNAMIC_DISPATCH(kernels_for)(weight) != nullptr;
+const Int8Kernels* find_int8_kernels(DType weight) {
+    return HWY_DYNAMIC_DISPATCH(kernels_for)(weight);
 }
 
 }  // namespace tandem::cpu::simd

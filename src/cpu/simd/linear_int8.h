@@ -65,7 +65,10 @@ struct Int8Kernels {
     void (*multiply_many)(const Int8Product& product, std::byte* tile, RowRange tiles);
 };
 
-// Whether linear_int8.cpp has kernels for weights of this type.
-bool int8_kernels_take(DType weight);
+// Null where linear_int8.cpp has none for weights of this type.
+const Int8Kernels* find_int8_kernels(DType weight);
+inline bool int8_kernels_take(DType weight) {
+    return find_int8_kernels(weight) != nullptr;
+}
 
 }  // namespace tandem::cpu::simd

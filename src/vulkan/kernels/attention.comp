@@ -17,6 +17,7 @@ layout(push_constant, scalar) uniform Params {
     uint64_t sequence_of_row;
     uint64_t cache_k;
     uint64_t cache_v;
+    uint64_t sinks;  // 0: none
     uint64_t y;
     CacheShape shape;
     uint heads;
@@ -64,8 +65,9 @@ void main() {
     for (uint i = lane; i < head_dim; i += TILE) query[i] = Floats(p.q).at[at + i];
     float y[MAX_PER_LANE];
     [[unroll]] for (uint i = 0u; i < MAX_PER_LANE; ++i) y[i] = 0.0;
-    float largest = -3.0e38;
-    float sum = 0.0;
+    // A sink is one more score, without a value.
+    float largest = p.sinks != 0u ? Floats(p.sinks).at[head] : -3.0e38;
+    float sum = p.sinks != 0u ? 1.0 : 0.0;
     barrier();
     for (uint tile = first; tile <= last; tile += TILE) {
         const uint position = tile + lane;

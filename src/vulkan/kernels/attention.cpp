@@ -19,6 +19,7 @@ Status record(Recorder& rec, const op::Attention& op, const Args& args) {
                                                       .sequence_of_row = args.step.sequence_of_row,
                                                       .cache_k = layer.keys.address,
                                                       .cache_v = layer.values.address,
+                                                      .sinks = args.in.size() > 2 ? args.in[2].address : 0,
                                                       .y = args.out.address,
                                                       .shape = cache_shape(args, op.cache),
                                                       .heads = static_cast<uint32_t>(op.heads),

@@ -30,6 +30,7 @@ float largest_of(vec4 value) {
 }
 
 // What other dispatches of the same step make (kernels/chain.glsl): neither constant nor in a cache of a core.
+layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer MadeFloats { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer MadeFloat2s { vec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer MadeFloat4s { vec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) coherent buffer MadeShorts { uint16_t at[]; };

@@ -16,10 +16,17 @@ float erf_of(float x) {
     return x < 0.0 ? -y : y;
 }
 
-// The enum op::Activation: silu, gelu_tanh, gelu_erf.
+// The enum op::Activation: silu, gelu_tanh, gelu_erf; clamped has a GLU of its own.
 float activate(uint kind, float x) {
     if (kind == 0u) return x / (1.0 + exp(-x));
     // 0.5 (1 + tanh(u)) is 1 / (1 + e^-2u)
     if (kind == 1u) return x / (1.0 + exp(-1.59576912160573 * (x + 0.044715 * x * x * x)));
     return 0.5 * x * (1.0 + erf_of(x * 0.707106781186548));
+}
+
+// activation(gate) * up
+float gated(uint kind, float gate, float up) {
+    if (kind != 3u) return activate(kind, gate) * up;
+    const float g = min(gate, 7.0);
+    return g / (1.0 + exp(-1.702 * g)) * (1.0 + clamp(up, -7.0, 7.0));
 }

@@ -4,6 +4,10 @@
 //
 // Where the weights are TILED, each 32 lanes take four blocks of eight rows, which lie together; the outputs of a lane are
 // eight apart.
+//
+// EXPERTS of a row whose routing is that of op::Route: with GLU, workgroups (x, slot) make row `slot` of y of the gate and up
+// of the row's expert number `slot`. Without, the rows of x are what the experts made, and y is the sum of their products,
+// each times its weight: as if the experts' matrices lay side by side.
 //! WEIGHT: blocks
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -27,13 +31,22 @@ layout(constant_id = 5) const bool STAGED = true;     // x is kept in shared mem
 layout(constant_id = 6) const uint SUBGROUP = 8u;
 layout(constant_id = 7) const bool GLU = false;
 layout(constant_id = 8) const uint ACTIVATION = 0u;   // the enum op::Activation
+layout(constant_id = 10) const uint EXPERTS = 0u;     // of a row; 0: it has none
+
+struct ExpertMatrices {
+    uint64_t routing;
+    uint64_t scales;  // of the products of each expert; 0: none. Without GLU
+    uint stride;      // rows of the weight from one expert to the next
+    uint up;          // and from a gate's row to its up row
+};
 
 layout(push_constant, scalar) uniform Params {
     Weight weight;
     uint64_t x;
-    uint64_t bias;  // 0: none
+    uint64_t bias;  // of all rows of the weight; 0: none
     uint64_t y;
     uint outputs;   // with GLU: of y, so half of the matrix's rows
+    ExpertMatrices experts;
     Chain chain;
 } p;
 
@@ -43,26 +56,47 @@ const uint SUMS = ROWS * PER_OUTPUT;
 const uint TILE = GROUPS * ROWS;  // outputs
 const uint NEIGHBOURS = TILED ? 4u : LANES_PER_ROW < SUBGROUP ? LANES_PER_ROW : SUBGROUP;  // of the lanes of a row, that follow one another
 const uint PARTS = LANES_PER_ROW / NEIGHBOURS;
-const bool EXACT = BLOCKS % (LANES_PER_ROW * UNROLL) == 0u;
+const uint SLOTS = EXPERTS > 0u && !GLU ? EXPERTS : 1u;  // matrices side by side
+const uint ALL = SLOTS * BLOCKS;
+const bool EXACT = ALL % (LANES_PER_ROW * UNROLL) == 0u;
 
-shared uvec4 staged_x[STAGED ? 2u * BLOCKS : 1u];
-shared vec2 staged_scale[STAGED ? BLOCKS : 1u];
+shared uvec4 staged_x[STAGED ? 2u * ALL : 1u];
+shared vec2 staged_scale[STAGED ? ALL : 1u];
+shared uint first_row[SLOTS];  // of each expert's matrix
+shared float factor[SLOTS];    // of its products
 shared float partial[PARTS > 1u ? LANES / NEIGHBOURS * SUMS : 1u];
 shared float made[GLU ? TILE : 1u];
 
 uint64_t x_at;
 
+// Block `block` of all, of which each expert has its own.
+uint slot_of(uint block) { return SLOTS == 1u ? 0u : block / BLOCKS; }
+
 uvec4 load_x(uint half_, uint block) {
-    return STAGED ? staged_x[half_ * BLOCKS + block] : MadeUint4s(x_at).at[half_ * BLOCKS + block];
+    const uint at = (slot_of(block) + half_) * BLOCKS + block;  // as rows lie one after another
+    return STAGED ? staged_x[at] : MadeUint4s(x_at).at[at];
 }
 vec2 load_scale(uint block) {
-    return STAGED ? staged_scale[block] : MadeFloat2s(x_at + uint64_t(BLOCKS) * 32u).at[block];
+    return STAGED ? staged_scale[block] : MadeFloat2s(x_at + uint64_t(ALL) * 32u).at[block];
 }
 
 void stage() {
-    for (uint i = gl_LocalInvocationID.x; i < 2u * BLOCKS; i += LANES) staged_x[i] = MadeUint4s(x_at).at[i];
-    for (uint i = gl_LocalInvocationID.x; i < BLOCKS; i += LANES) {
-        staged_scale[i] = MadeFloat2s(x_at + uint64_t(BLOCKS) * 32u).at[i];
+    for (uint i = gl_LocalInvocationID.x; i < 2u * ALL; i += LANES) staged_x[i] = MadeUint4s(x_at).at[i];
+    for (uint i = gl_LocalInvocationID.x; i < ALL; i += LANES) {
+        staged_scale[i] = MadeFloat2s(x_at + uint64_t(ALL) * 32u).at[i];
+    }
+    barrier();
+}
+
+// Which matrices the row goes to. `waited` is what await_chain() gave.
+void find_experts(uint64_t waited) {
+    const uint64_t routing = p.experts.routing + waited;
+    for (uint i = gl_LocalInvocationID.x; i < SLOTS; i += LANES) {
+        const uint slot = GLU ? gl_WorkGroupID.y : i;
+        const uint expert = uint(MadeFloats(routing).at[slot]);
+        first_row[i] = expert * p.experts.stride;
+        factor[i] = GLU ? 1.0 : MadeFloats(routing).at[EXPERTS + slot];
+        if (p.experts.scales != 0u) factor[i] *= Floats(p.experts.scales).at[expert];
     }
     barrier();
 }
@@ -94,10 +128,10 @@ uint output_of(uint r) {
     return id / (32u * PARTS) * 8u * ROWS + r * 8u + id / 4u % 8u;
 }
 
-// The row of the matrix behind sum `i`.
+// The row of the matrix, or of an expert's, behind sum `i`.
 uint matrix_row(uint tile, uint i) {
     const uint output_ = min(tile * TILE + output_of(i / PER_OUTPUT), p.outputs - 1u);
-    return GLU && i % 2u == 1u ? p.outputs + output_ : output_;
+    return GLU && i % 2u == 1u ? (EXPERTS > 0u ? p.experts.up : p.outputs) + output_ : output_;
 }
 
 // The blocks at hand: of a tile's rows, from block `begin` on.
@@ -108,9 +142,12 @@ void load_blocks(uint tile, uint begin) {
     [[unroll]] for (uint i = 0u; i < SUMS; ++i) row[i] = matrix_row(tile, i);
     [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
         const uint block = begin + u * LANES_PER_ROW + lane_of_row();
-        if (EXACT || block < BLOCKS) {
+        if (EXACT || block < ALL) {
+            const uint first = EXPERTS > 0u ? first_row[slot_of(block)] : 0u;
+            const uint within = block - slot_of(block) * BLOCKS;
             [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-                raw[u][i] = load_raw(p.weight, place_of(row[i], block, BLOCKS), row[i] * BLOCKS + block);
+                const uint at = first + row[i];
+                raw[u][i] = load_raw(p.weight, place_of(at, within, BLOCKS), at * BLOCKS + within);
             }
         }
     }
@@ -119,11 +156,12 @@ void load_blocks(uint tile, uint begin) {
 void add_blocks(uint begin, inout float sum[SUMS]) {
     [[unroll]] for (uint u = 0u; u < UNROLL; ++u) {
         const uint block = begin + u * LANES_PER_ROW + lane_of_row();
-        if (EXACT || block < BLOCKS) {
+        if (EXACT || block < ALL) {
+            const float part = SLOTS > 1u ? factor[slot_of(block)] : 1.0;
             const uvec4 low = load_x(0u, block), high = load_x(1u, block);
             const vec2 scale_sums = load_scale(block);
             [[unroll]] for (uint i = 0u; i < SUMS; ++i) {
-                sum[i] += block_product(decode_block(raw[u][i]), low, high, scale_sums);
+                sum[i] += part * block_product(decode_block(raw[u][i]), low, high, scale_sums);
             }
         }
     }
@@ -151,7 +189,13 @@ void add_lanes(inout float sum[SUMS]) {
     }
 }
 
-float with_bias(float value, uint row) { return p.bias == 0u ? value : value + Floats(p.bias).at[row]; }
+float with_bias(float value, uint row) {
+    if (SLOTS == 1u && EXPERTS > 0u && !GLU) value *= factor[0];
+    if (p.bias == 0u) return value;
+    if (EXPERTS == 0u) return value + Floats(p.bias).at[row];
+    for (uint slot = 0u; slot < SLOTS; ++slot) value += factor[slot] * Floats(p.bias).at[first_row[slot] + row];
+    return value;
+}
 
 // The tile's gated outputs, gathered so that eight neighbours quantise a block of 32. TILE is a multiple of 32.
 void store_glu(uint tile, float sum[SUMS]) {
@@ -160,30 +204,35 @@ void store_glu(uint tile, float sum[SUMS]) {
         [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
             const float gate = with_bias(sum[2u * r], matrix_row(tile, 2u * r));
             const float up = with_bias(sum[2u * r + 1u], matrix_row(tile, 2u * r + 1u));
-            made[output_of(r)] = activate(ACTIVATION, gate) * up;
+            made[output_of(r)] = gated(ACTIVATION, gate, up);
         }
     }
     barrier();
     const uint quad = gl_LocalInvocationID.x;
     if (quad < TILE / 4u) {
         const vec4 value = vec4(made[4u * quad], made[4u * quad + 1u], made[4u * quad + 2u], made[4u * quad + 3u]);
-        store_q8(p.y, 1u, p.outputs, 0u, tile * (TILE / 4u) + quad, value);
+        store_q8(p.y, gl_NumWorkGroups.y, p.outputs, gl_WorkGroupID.y, tile * (TILE / 4u) + quad, value);
     }
 }
 
 void main() {
     const uint tiles = (p.outputs + TILE - 1u) / TILE;
-    load_blocks(gl_WorkGroupID.x, 0u);
+    if (EXPERTS == 0u) load_blocks(gl_WorkGroupID.x, 0u);
     prepare_weights(p.weight, LANES);
-    x_at = p.x + await_chain(p.chain);
+    const uint64_t waited = await_chain(p.chain);
+    x_at = p.x + waited;
+    if (EXPERTS > 0u) {
+        find_experts(waited);
+        load_blocks(gl_WorkGroupID.x, 0u);
+    }
     if (STAGED) stage();
     for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {
         float sum[SUMS];
         [[unroll]] for (uint i = 0u; i < SUMS; ++i) sum[i] = 0.0;
-        for (uint begin = 0u; begin < BLOCKS; begin += LANES_PER_ROW * UNROLL) {
+        for (uint begin = 0u; begin < ALL; begin += LANES_PER_ROW * UNROLL) {
             add_blocks(begin, sum);
             // the next ones are under way while the sums of the lanes are added up
-            const bool more = begin + LANES_PER_ROW * UNROLL < BLOCKS;
+            const bool more = begin + LANES_PER_ROW * UNROLL < ALL;
             const uint next = more ? tile : tile + gl_NumWorkGroups.x;
             if (next < tiles) load_blocks(next, more ? begin + LANES_PER_ROW * UNROLL : 0u);
         }

@@ -30,6 +30,8 @@ const GemvTuning& gemv_tuning(const Tuning& tuning, uint32_t outputs, uint32_t i
 Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& capabilities, const GemvCall& call) {
     CHECK(call.inputs % 32 == 0);
     const uint32_t blocks = call.inputs / 32;
+    const GemvCall::Experts experts = call.experts.value_or(GemvCall::Experts{});
+    const uint32_t slots = call.experts && !call.glu ? experts.used : 1;  // matrices side by side
     const bool tiled = call.weight.tiled;
     CHECK(tuning.lanes_per_row >= 4);  // so many blocks of a row lie together in tiles
     // and a workgroup has whole octets of rows
@@ -39,23 +41,32 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
     kernels::Gemv::Constants constants{.lanes = tuning.lanes,
                                        .lanes_per_row = per_row,
                                        .rows = tuning.rows,
-                                       .unroll = unroll_for(blocks, per_row, tuning.unroll),
+                                       .unroll = unroll_for(slots * blocks, per_row, tuning.unroll),
                                        .blocks = blocks,
                                        .staged = tuning.staged != 0,
                                        .subgroup = capabilities.subgroup,
                                        .glu = call.glu.has_value(),
                                        .activation = call.glu ? static_cast<uint32_t>(*call.glu) : 0U,
-                                       .tiled = tiled};
+                                       .tiled = tiled,
+                                       .experts = experts.used};
     if (kernels::Gemv::shared_bytes(constants, call.dtype) > capabilities.shared_bytes) constants.staged = false;
     const uint32_t groups = std::min(divide_up(call.outputs, tile), tuning.groups);
+    std::vector<Access> reads = {call.x};
+    if (call.experts) reads.push_back(experts.routing);
     return rec.dispatch(kernels::Gemv{.weight = call.dtype,
                                       .constants = constants,
                                       .params = {.weight = call.weight.addresses(),
                                                  .x = call.x.begin,
                                                  .bias = call.bias,
                                                  .y = call.y.begin,
-                                                 .outputs = call.outputs}},
-                        {.reads = {call.x}, .writes = {call.y}, .groups = {groups, 1, 1}});
+                                                 .outputs = call.outputs,
+                                                 .experts = {.routing = experts.routing.begin,
+                                                             .scales = experts.scales,
+                                                             .stride = experts.stride,
+                                                             .up = experts.up}}},
+                        {.reads = std::move(reads),
+                         .writes = {call.y},
+                         .groups = {groups, call.experts && call.glu ? experts.used : 1, 1}});
 }
 
 }  // namespace tandem::vulkan

@@ -19,6 +19,17 @@ struct GemvCall {
     VkDeviceAddress bias = 0;
     std::optional<op::Activation> glu = {};
     Access y;  // f32 [outputs], or with glu q8 activations
+
+    // Of the experts that a row goes to: with glu each one's gate and up, which gives as many rows of y; without, x has
+    // as many rows, and y is the weighted sum of what they are multiplied to.
+    struct Experts {
+        Access routing;  // f32 [2][used]
+        uint32_t used = 0;
+        uint32_t stride = 0;  // rows of the weight from one expert to the next
+        uint32_t up = 0;      // and from a gate's row to its up row
+        VkDeviceAddress scales = 0;
+    };
+    std::optional<Experts> experts = {};
 };
 
 // What the tuning has for a matrix of so many rows.

@@ -16,5 +16,5 @@ layout(push_constant, scalar) uniform Params {
 void main() {
     const uint i = gl_GlobalInvocationID.x;
     if (i >= p.count) return;
-    FloatsOut(p.y).at[i] = activate(ACTIVATION, Floats(p.gate).at[i]) * Floats(p.up).at[i];
+    FloatsOut(p.y).at[i] = gated(ACTIVATION, Floats(p.gate).at[i], Floats(p.up).at[i]);
 }

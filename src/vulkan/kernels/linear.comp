@@ -1,5 +1,8 @@
 // out[row][o] = sum over i of x[row][i] * weight[o][i] + bias[o], in f32. A workgroup makes OUTPUTS outputs of ROWS rows:
 // its lanes share the blocks of 32 of a weight row and add their sums at the end.
+//
+// With EXPERTS, of each row `used` times: with the `outputs` rows from `first` on of the matrix that routing (of Route)
+// names, of `stride` rows, times its scale. x is the same for all experts of a row, or there is one for each.
 //! WEIGHT: all
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -11,6 +14,16 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint LANES = 64u;
 layout(constant_id = 1) const uint OUTPUTS = 4u;
 layout(constant_id = 2) const uint ROWS = 1u;
+layout(constant_id = 4) const bool EXPERTS = false;  // then ROWS is 1
+
+struct Experts {
+    uint64_t routing;
+    uint64_t scales;  // 0: none
+    uint used;
+    uint stride;
+    uint first;
+    uint shared_x;  // 1: of all experts of a row
+};
 
 layout(push_constant, scalar) uniform Params {
     Weight weight;
@@ -19,7 +32,8 @@ layout(push_constant, scalar) uniform Params {
     uint64_t y;
     uint inputs;
     uint outputs;
-    uint rows;
+    uint rows;  // with EXPERTS: times used
+    Experts experts;
 } p;
 
 shared float partial[OUTPUTS * ROWS * LANES];
@@ -35,12 +49,19 @@ shared float partial[OUTPUTS * ROWS * LANES];
 #define CHUNK_VALUES(o, c, i) block_values(block, i)
 #endif
 
+uint expert_of(uint row) {
+    return uint(Floats(p.experts.routing).at[row / p.experts.used * 2u * p.experts.used + row % p.experts.used]);
+}
+uint x_row(uint row) { return EXPERTS && p.experts.shared_x == 1u ? row / p.experts.used : row; }
+
 void main() {
     prepare_weights(p.weight, LANES);
     const uint lane = gl_LocalInvocationID.x;
     const uint first_output = gl_WorkGroupID.x * OUTPUTS;
     const uint first_row = gl_WorkGroupID.y * ROWS;
     const uint quads = p.inputs / 4u;
+    const uint expert = EXPERTS ? expert_of(first_row) : 0u;
+    const uint first_weight = EXPERTS ? expert * p.experts.stride + p.experts.first : 0u;
     float sum[OUTPUTS][ROWS];
     [[unroll]] for (uint o = 0u; o < OUTPUTS; ++o) {
         [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum[o][r] = 0.0;
@@ -49,9 +70,10 @@ void main() {
     if (p.inputs % 4u != 0u) {
         for (uint i = lane; i < p.inputs; i += LANES) {
             [[unroll]] for (uint o = 0u; o < OUTPUTS; ++o) {
-                const float w = plain_value(p.weight, min(first_output + o, p.outputs - 1u) * p.inputs + i);
+                const uint row = first_weight + min(first_output + o, p.outputs - 1u);
+                const float w = plain_value(p.weight, row * p.inputs + i);
                 [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-                    sum[o][r] += w * Floats(p.x).at[min(first_row + r, p.rows - 1u) * p.inputs + i];
+                    sum[o][r] += w * Floats(p.x).at[x_row(min(first_row + r, p.rows - 1u)) * p.inputs + i];
                 }
             }
         }
@@ -60,13 +82,13 @@ void main() {
     for (uint chunk = lane; chunk < quads / CHUNK_QUADS; chunk += LANES) {
         vec4 x[ROWS][CHUNK_QUADS];
         [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-            const uint row = min(first_row + r, p.rows - 1u);
+            const uint row = x_row(min(first_row + r, p.rows - 1u));
             [[unroll]] for (uint i = 0u; i < CHUNK_QUADS; ++i) {
                 x[r][i] = Float4s(p.x).at[row * quads + chunk * CHUNK_QUADS + i];
             }
         }
         [[unroll]] for (uint o = 0u; o < OUTPUTS; ++o) {
-            const uint output_ = min(first_output + o, p.outputs - 1u);
+            const uint output_ = first_weight + min(first_output + o, p.outputs - 1u);
             LOAD_CHUNK(output_, chunk)
             [[unroll]] for (uint i = 0u; i < CHUNK_QUADS; ++i) {
                 const vec4 w = CHUNK_VALUES(output_, chunk, i);
@@ -91,7 +113,8 @@ void main() {
         const uint row = first_row + i % ROWS;
         if (output_ >= p.outputs || row >= p.rows) continue;
         float value = partial[i * LANES];
-        if (p.bias != 0u) value += Floats(p.bias).at[output_];
+        if (EXPERTS && p.experts.scales != 0u) value *= Floats(p.experts.scales).at[expert];
+        if (p.bias != 0u) value += Floats(p.bias).at[first_weight + output_];
         FloatsOut(p.y).at[row * p.outputs + output_] = value;
     }
 }

@@ -4,6 +4,9 @@
 // A workgroup makes TILE_ROWS x TILE_COLS results, each of its subgroups ("warps") WARP_ROWS x WARP_COLS of them. In
 // steps of DEPTH inputs, the weights and activations of the next step come from memory into registers while the present
 // step is multiplied out of shared memory; they are made f16 on their way into it.
+//
+// With EXPERTS, rows are the slots (row * used + which of its experts) that kernels/expert_rows.comp has sorted: a workgroup
+// takes rows of one expert, of whose matrix `outputs` rows are multiplied, and y[slot] are the results.
 //! WEIGHT: matrices
 //! MATRIX: khr scalar
 #version 460
@@ -34,6 +37,16 @@ layout(constant_id = 9) const uint WARP_COLS = 64u;
 layout(constant_id = 10) const uint STAGES = 1u;  // of shared memory, 1 or 2
 layout(constant_id = 11) const uint GLU = 0u;     // 0: none, else 1 + the enum op::Activation
 layout(constant_id = 12) const bool TAIL = true;  // inputs are no multiple of DEPTH
+layout(constant_id = 14) const uint EXPERTS = 0u;  // of a row; 0: it has none
+layout(constant_id = 15) const bool SHARED_X = false;  // one row of x for all of a row's experts
+
+struct SortedRows {
+    uint64_t tiles;   // of kernels/expert_rows.comp
+    uint64_t order;   // slots, sorted
+    uint64_t scales;  // of the products of each expert; 0: none. Without GLU
+    uint stride;      // rows of the weight from one expert to the next
+    uint up;          // and from a gate's row to its up row
+};
 
 layout(push_constant, scalar) uniform Params {
     Weight weight;
@@ -46,6 +59,7 @@ layout(push_constant, scalar) uniform Params {
     uint rows;
     uint steps;  // of a split
     uint bands;  // of row tiles: the tiles of a band run side by side, so that they share the weights they read
+    SortedRows experts;
 }
 p;
 
@@ -93,12 +107,20 @@ bool in_tile(uint i, uint count) {
     return count % LANES == 0u || i * LANES + gl_LocalInvocationIndex < count;
 }
 
+// The rows at hand: all of them, or the ones of an expert.
+uint expert = 0u, first_place = 0u, end_row = 0u;
+
+// The row of y of row `row` of these, and that of x.
+uint y_row(uint row) { return EXPERTS > 0u ? Uints(p.experts.order).at[first_place + row] : row; }
+uint x_row(uint row) { return SHARED_X ? y_row(row) / EXPERTS : y_row(row); }
+
 // The weight row that row `row` of the tile holds. A warp has gate rows in its first half, their up rows in the other.
 uint weight_row(uint first_result, uint row) {
     const uint results = p.outputs / HALVES;
     const uint within = row % WARP_COLS;
     const uint result = min(first_result + row / WARP_COLS * WARP_RESULTS + within % WARP_RESULTS, results - 1u);
-    return result + within / WARP_RESULTS * results;
+    const uint up = EXPERTS > 0u ? p.experts.up : results;
+    return (EXPERTS > 0u ? expert * p.experts.stride : 0u) + result + within / WARP_RESULTS * up;
 }
 
 uint weight_block(uint step, uvec2 place) {
@@ -124,8 +146,8 @@ void load_step(uint first_row, uint first_result, uint step) {
         const uint chunk = step * CHUNKS + place.y;
         // zeros where there are no inputs: the weights there are others, but finite
         raw_x[i] = uvec4(0u);
-        if (in_tile(i, TILE_ROWS * CHUNKS) && row < p.rows && (!TAIL || chunk < p.inputs / 8u)) {
-            raw_x[i] = Uint4s(p.x).at[row * (p.inputs / 8u) + chunk];
+        if (in_tile(i, TILE_ROWS * CHUNKS) && row < end_row && (!TAIL || chunk < p.inputs / 8u)) {
+            raw_x[i] = Uint4s(p.x).at[x_row(row) * (p.inputs / 8u) + chunk];
         }
     }
 }
@@ -157,25 +179,36 @@ void put_slab(uint slab, uint split, uint row, uint result) {
     const uint results = p.outputs / HALVES;
     [[dont_unroll]] for (uint i = WARP_LANE; i < FRAGMENT_ROWS * WARP_RESULTS; i += SUBGROUP) {
         const uint r = i / WARP_RESULTS, c = i % WARP_RESULTS;
-        if (row + r >= p.rows || result + c >= results) continue;
-        const float scale = Floats(p.scales).at[row + r];
+        if (row + r >= end_row || result + c >= results) continue;
+        const uint first_weight = EXPERTS > 0u ? expert * p.experts.stride : 0u;
+        const float scale = Floats(p.scales).at[x_row(row + r)];
         float value = scale * slab_value(slab, r, c);
-        if (p.bias != 0u && split == 0u) value += Floats(p.bias).at[result + c];
+        if (EXPERTS > 0u && p.experts.scales != 0u) value *= Floats(p.experts.scales).at[expert];
+        if (p.bias != 0u && split == 0u) value += Floats(p.bias).at[first_weight + result + c];
         if (GLU != 0u) {
             float up = scale * slab_value(slab, r, c + WARP_RESULTS);
-            if (p.bias != 0u) up += Floats(p.bias).at[results + result + c];
-            value = activate(GLU - 1u, value) * up;
+            const uint up_row = EXPERTS > 0u ? first_weight + p.experts.up : results;
+            if (p.bias != 0u) up += Floats(p.bias).at[up_row + result + c];
+            value = gated(GLU - 1u, value, up);
         }
-        FloatsOut(p.y).at[(split * p.rows + row + r) * results + result + c] = value;
+        FloatsOut(p.y).at[(split * p.rows + y_row(row + r)) * results + result + c] = value;
     }
 }
 
 void main() {
     prepare_weights(p.weight, LANES);
     const uint band = gl_WorkGroupID.z % p.bands, split = gl_WorkGroupID.z / p.bands;
-    const uint first_row = (band * gl_NumWorkGroups.x + gl_WorkGroupID.x) * TILE_ROWS;
+    uint first_row = (band * gl_NumWorkGroups.x + gl_WorkGroupID.x) * TILE_ROWS;
     const uint first_result = gl_WorkGroupID.y * TILE_RESULTS;
-    if (first_row >= p.rows) return;  // of the last band
+    end_row = p.rows;
+    if (EXPERTS > 0u) {
+        const uvec4 tile = Uint4s(p.experts.tiles).at[gl_WorkGroupID.x];
+        expert = tile.x;
+        first_place = tile.y;
+        first_row = 0u;
+        end_row = tile.z;
+    }
+    if (first_row >= end_row) return;  // of the last band, or of tiles that there are not
     const uint first_step = split * p.steps;
     const uint end_step = min(first_step + p.steps, (p.inputs + DEPTH - 1u) / DEPTH);
     const uint warp_row = WARP % ROW_WARPS * WARP_ROWS, warp_col = WARP / ROW_WARPS * WARP_COLS;

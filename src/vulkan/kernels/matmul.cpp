@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "vulkan/activations.h"
 #include "vulkan/kernel.h"
+#include "vulkan/kernels/expert_rows.h"
 
 namespace tandem::vulkan {
 
@@ -45,7 +46,9 @@ kernels::Matmul::Constants constants_of(const MatmulTuning& t, const Capabilitie
             .stages = t.stages,
             .glu = 0,
             .tail = true,
-            .tiled = false};
+            .tiled = false,
+            .experts = 0,
+            .shared_x = false};
 }
 
 const MatmulTuning& choose(const Tuning& tuning, uint32_t rows) {
@@ -97,9 +100,58 @@ uint32_t matmul_splits(const Tuning& tuning, const MatmulCall& call) {
     return divide_up(divide_up(call.inputs, chosen.depth), split_steps(chosen, call));
 }
 
+// Of as many rows as an expert has twice on average.
+Result<MatmulTuning> expert_tuning(const Tuning& tuning, const Capabilities& device, uint32_t rows, uint32_t used,
+                                   uint32_t experts) {
+    return fit_matmul(choose(tuning, std::min(rows, 2 * divide_up(rows * used, experts))), device);
+}
+
+namespace {
+
+// Every expert's rows by themselves.
+Status record_experts(Recorder& recorder, const Tuning& tuning, const Capabilities& device, const MatmulCall& call) {
+    const MatmulCall::Experts& experts = *call.experts;
+    const uint32_t slots = call.rows * experts.used;
+    const uint32_t x_rows = experts.shared_x ? call.rows : slots;
+    const MatmulTuning t = TRY(expert_tuning(tuning, device, call.rows, experts.used, experts.count));
+    const ExpertRows sorted = expert_rows(slots, experts.count, t.tile_rows);
+    kernels::Matmul::Constants constants = constants_of(t, device);
+    if (call.glu) constants.glu = 1 + static_cast<uint32_t>(*call.glu);
+    constants.tail = call.inputs % t.depth != 0;
+    constants.tiled = call.weight.tiled;
+    constants.experts = experts.used;
+    constants.shared_x = experts.shared_x;
+    return recorder.dispatch(
+        kernels::Matmul{.weight = call.dtype,
+                        .matrix = matrices_of(device),
+                        .constants = constants,
+                        .params = {.weight = call.weight.addresses(),
+                                   .x = call.x,
+                                   .scales = call.x + uint64_t{2} * x_rows * call.inputs,
+                                   .bias = call.bias,
+                                   .y = call.y,
+                                   .inputs = call.inputs,
+                                   .outputs = call.outputs,
+                                   .rows = slots,
+                                   .steps = divide_up(call.inputs, t.depth),
+                                   .bands = 1,
+                                   .experts = {.tiles = experts.sorted.begin,
+                                               .order = experts.sorted.begin + sorted.order_at(),
+                                               .scales = experts.scales,
+                                               .stride = experts.stride,
+                                               .up = experts.up}}},
+        {.reads = {{call.x, activation_bytes(ActivationFormat::f16, x_rows, call.inputs)}, experts.sorted},
+         .writes = {{call.y, uint64_t{slots} * (call.glu ? call.outputs / 2 : call.outputs) * sizeof(float)}},
+         .groups = {sorted.tiles, divide_up(call.outputs, t.tile_cols), 1},
+         .subgroup = device.cooperative_matrix ? warp_lanes(device) : 0});
+}
+
+}  // namespace
+
 Status record_matmul(Recorder& recorder, const Tuning& tuning, const Capabilities& device, const MatmulCall& call) {
     CHECK(call.dtype != DType::f32 && call.inputs > 0 && call.inputs % 32 == 0);
     CHECK(call.rows > 0 && call.rows <= kMaxRows && call.outputs > 0 && (!call.glu || call.outputs % 2 == 0));
+    if (call.experts) return record_experts(recorder, tuning, device, call);
     const MatmulTuning& chosen = choose(tuning, call.rows);
     const MatmulTuning t = TRY(fit_matmul(chosen, device));
     const uint32_t splits = matmul_splits(tuning, call);
@@ -123,7 +175,8 @@ Status record_matmul(Recorder& recorder, const Tuning& tuning, const Capabilitie
                                    .outputs = call.outputs,
                                    .rows = call.rows,
                                    .steps = steps,
-                                   .bands = bands}},
+                                   .bands = bands,
+                                   .experts = {.tiles = 0, .order = 0, .scales = 0, .stride = 0, .up = 0}}},
         {.reads = {{call.x, activation_bytes(ActivationFormat::f16, call.rows, call.inputs)}},
          .writes = {{call.y, result_bytes(call, splits)}},
          .groups = {std::min(row_tiles, kBandTiles), divide_up(call.outputs, t.tile_cols), bands * splits},

@@ -125,7 +125,7 @@ void put(uint split, uint row, uint result, float scale, float value, float up) 
     if (GLU != 0u) {
         up *= scale;
         if (!Y_TILES && p.bias != 0u) up += Floats(p.bias).at[results + known];
-        value = activate(GLU - 1u, value) * up;
+        value = gated(GLU - 1u, value, up);
     }
     if (row >= p.rows || result >= results) return;
     if (Y_TILES) {

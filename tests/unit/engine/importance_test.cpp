@@ -14,24 +14,30 @@ TEST(Importance, SumsSquaresByColumn) {
     Importance importance;
     const std::vector<float> first = {1, 2, 3, 4};
     const std::vector<float> second = {-1, 0};
-    importance.add("a", first, 2);
-    importance.add("a", second, 2);
-    importance.add("b", second, 1);
+    importance.add({"a", first, 2});
+    importance.add({"a", second, 2});
+    importance.add({"b", second, 1});
+    importance.add({.matrix = "c", .rows = second, .cols = 2, .expert = 1, .experts = 3});
     const format::Imatrix imatrix = importance.imatrix();
     EXPECT_THAT(imatrix.find("a")->sums, testing::ElementsAre(11, 20));
     EXPECT_THAT(imatrix.find("a")->counts, testing::ElementsAre(3));
     EXPECT_THAT(imatrix.find("b")->sums, testing::ElementsAre(1));
     EXPECT_THAT(imatrix.find("b")->counts, testing::ElementsAre(2));
+    EXPECT_THAT(imatrix.find("c")->sums, testing::ElementsAre(0, 0, 1, 0, 0, 0)) << "expert after expert";
+    EXPECT_THAT(imatrix.find("c")->counts, testing::ElementsAre(0, 1, 0));
 }
 
 class ImportanceOfAModel : public EngineTest {};
 
 TEST_F(ImportanceOfAModel, IsOfEveryMatrixAndEveryToken) {
     Importance importance;
-    const auto backend = cpu::make_backend({.threads = 1,
-                                            .observer = [&](std::string_view weight, std::span<const float> rows,
-                                                            int64_t cols) { importance.add(weight, rows, cols); }})
-                             .value();
+    const auto backend =
+        cpu::make_backend({.threads = 1,
+                           .observer =
+                               [&](const cpu::LinearInput& in) {
+                                   importance.add({in.weight, in.rows, in.cols, in.expert, in.experts});
+                               }})
+            .value();
     const auto scorer = Scorer::open(bundle().model, *backend, {.context = 64}).value();
     const std::vector<TokenId> tokens = bundle().tokenizer.encode("Once upon a time there was a fox.");
     ASSERT_TRUE(scorer->score(tokens, [](int, std::span<const float>) -> Status { return Ok{}; }));

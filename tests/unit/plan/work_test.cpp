@@ -53,5 +53,23 @@ TEST(Work, SeesNoFurtherThanTheWindow) {
     EXPECT_EQ(work.flops, 2 * 2 * kProjections + 4 * (4 + 4) * 2 * 4);
 }
 
+// Of 8 experts of 4 x 8, of which 2 are used: a row reads 2, many rows all of them.
+TEST(Work, CountsTheExpertsThatRowsReach) {
+    graph::Graph g;
+    const graph::Tensor x =
+        g.embed(g.weight("table", graph::matrix_type(DType::f32, graph::Dim::of(100), 8)), g.tokens());
+    const graph::Tensor routing = g.route(x, {.used = 2});
+    const graph::Tensor experts =
+        g.weight("experts", {DType::f16, {graph::Dim::of(8), graph::Dim::of(4), graph::Dim::of(8)}});
+    g.result("y", g.expert_linear({.weight = experts, .first = 1, .count = 3}, x, routing));
+    const graph::Program program = std::move(g).finish();
+    const double each = 3 * 8 * 2;
+    const Work one = work_of(program, batch_of(0, 1, 0), DType::f16);
+    EXPECT_DOUBLE_EQ(one.bytes, 2 * each);
+    EXPECT_DOUBLE_EQ(one.flops, 2 * 2 * 3 * 8);
+    EXPECT_DOUBLE_EQ(work_of(program, batch_of(0, 2, 0), DType::f16).bytes, (2 + 2 * 6 / 8.0) * each);
+    EXPECT_NEAR(work_of(program, batch_of(0, 1000, 0), DType::f16).bytes, 8 * each, 1e-9);
+}
+
 }  // namespace
 }  // namespace tandem::plan
