@@ -121,15 +121,6 @@ class EmulatorRuntime final : public Runtime {
         return std::shared_ptr<Buffer>(std::make_shared<EmulatedBuffer>(memory, std::move(options.keeper)));
     }
 
-    Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
-                                         uint64_t size_bytes) override {
-        if (offset % kPageBytes != 0 || offset > whole->bytes().size() || size_bytes > whole->bytes().size() - offset)
-            return fail("a part of {} bytes from byte {} on is not within a buffer of {} or not at a page", size_bytes,
-                        offset, whole->bytes().size());
-        return std::shared_ptr<Buffer>(
-            std::make_shared<EmulatedBuffer>(whole->bytes().subspan(offset, size_bytes), whole));
-    }
-
     Result<std::unique_ptr<LoadedDesign>> load(const Design& design) override {
         TRY(check(design, *device_->array));
         Emulator emulator = TRY(Emulator::make(design));

@@ -23,12 +23,28 @@ struct Stretch {
     std::unique_ptr<device::Executable> host;
 };
 
+// What crosses from and to others is called by numbers, and so is what crosses between the array and the host: they
+// must not be mistaken for each other.
+std::string outer_name(const std::string& name) {
+    return "outer " + name;
+}
+
+graph::Program with_names_of_its_own(graph::Program program, const device::CompileOptions& options) {
+    for (graph::Value& value : program.values) {
+        const bool crosses = value.kind == graph::Value::Kind::input && options.find_shared(value.name) != nullptr;
+        if (crosses) value.name = outer_name(value.name);
+    }
+    for (graph::NamedResult& result : program.results) result.name = outer_name(result.name);
+    return program;
+}
+
 class NpuExecutable final : public device::Executable {
   public:
     explicit NpuExecutable(const CompileContext& context)
         : shop_(context.shop),
           host_(context.host),
-          program_(graph::keep_results(context.program, context.options.results)),
+          program_(
+              with_names_of_its_own(graph::keep_results(context.program, context.options.results), context.options)),
           limits_(context.options.limits),
           step_limits_(device::step_limits(program_, limits_, context.cache.get())) {}
 
@@ -137,12 +153,12 @@ Status NpuExecutable::place_values(const device::CompileOptions& options) {
     for (graph::ValueId id = 0; id < std::ssize(program_.values); ++id) {
         const graph::Value& value = program_.value(id);
         if (value.kind != graph::Value::Kind::input) continue;
-        const device::SharedValue* const shared = options.find_shared(value.name);
-        if (shared != nullptr) place_shared(id, *shared);
+        for (const device::SharedValue& shared : options.shared)
+            if (value.name == outer_name(shared.name)) place_shared(id, shared);
     }
     for (const graph::NamedResult& result : program_.results) {
-        const device::SharedValue* const shared = options.find_shared(result.name);
-        if (shared != nullptr) place_shared(result.value, *shared);
+        for (const device::SharedValue& shared : options.shared)
+            if (result.name == outer_name(shared.name)) place_shared(result.value, shared);
     }
     size_t products = kFirstResult;
     for (const graph::Node& node : program_.nodes) {

@@ -89,9 +89,6 @@ class Runtime {
 
     // Makes memory of the host usable for runs, without a copy. It must be whole pages.
     virtual Result<std::shared_ptr<Buffer>> import_memory(std::span<std::byte> memory, BufferOptions options) = 0;
-    // A part of a Buffer that begins with a page; it keeps the whole.
-    virtual Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
-                                                 uint64_t size_bytes) = 0;
 
     virtual Result<std::unique_ptr<LoadedDesign>> load(const Design& design) = 0;
 

@@ -176,7 +176,6 @@ Result<GemmLayout> gemm_layout(const GemmShape& shape) {
     layout.columns = array->columns;
     layout.rows = array->rows - kFirstRow;
     layout.tile_rows = array->native_rows_i8;
-    layout.used_m = shape.m;
     layout.m = round_up_to(shape.m, int64_t{layout.rows} * kGemmRows);
     layout.k = round_up_to(shape.k, kGemmInner);
     layout.n = round_up_to(shape.n, int64_t{layout.columns} * kGemmColumns);

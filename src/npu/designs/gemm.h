@@ -30,10 +30,9 @@ struct GemmLayout {
     int rows = 0;  // of cores
     int columns = 0;
     int tile_rows = 0;  // of x and y: as the cores multiply, 4 or 8
-    int64_t used_m = 0;
-    int64_t m = 0;  // rounded up to rows * kGemmRows
-    int64_t k = 0;  // to kGemmInner
-    int64_t n = 0;  // to columns * kGemmColumns
+    int64_t m = 0;      // rounded up to rows * kGemmRows
+    int64_t k = 0;      // to kGemmInner
+    int64_t n = 0;      // to columns * kGemmColumns
 
     int64_t blocks_m() const { return m / kGemmRows; }
     int64_t blocks_k() const { return k / kGemmInner; }

@@ -51,18 +51,6 @@ Result<std::shared_ptr<XrtBuffer>> XrtBuffer::create(const xrt::device& device, 
     return std::shared_ptr<XrtBuffer>(new XrtBuffer(memory, std::move(options), *bo, mapped));
 }
 
-Result<std::shared_ptr<XrtBuffer>> XrtBuffer::part(const std::shared_ptr<XrtBuffer>& whole, uint64_t offset,
-                                                   uint64_t size_bytes) {
-    const uint64_t all = whole->bytes().size();
-    if (offset % Runtime::kPageBytes != 0 || size_bytes == 0 || offset > all || size_bytes > all - offset)
-        return fail("{} bytes at {} are no part of a buffer of {} bytes that begins with a page", size_bytes, offset,
-                    all);
-    const auto begin = static_cast<size_t>(offset), size = static_cast<size_t>(size_bytes);
-    xrt::bo bo = TRY(guarded("taking a part of a buffer", [&] { return xrt::bo(whole->bo_, size, begin); }));
-    return std::shared_ptr<XrtBuffer>(
-        new XrtBuffer(whole->bytes().subspan(begin, size), {.keeper = whole}, std::move(bo), whole->bo_bytes_ + begin));
-}
-
 Status XrtBuffer::to_device(RunReport& report) {
     if (!is_written()) return Ok{};
     if (copied()) {

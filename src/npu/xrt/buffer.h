@@ -12,10 +12,6 @@ class XrtBuffer final : public Buffer {
   public:
     static Result<std::shared_ptr<XrtBuffer>> create(const xrt::device& device, std::span<std::byte> memory,
                                                      BufferOptions options);
-    // A part of `whole`, within it.
-    static Result<std::shared_ptr<XrtBuffer>> part(const std::shared_ptr<XrtBuffer>& whole, uint64_t offset,
-                                                   uint64_t size_bytes);
-
     const xrt::bo& bo() const { return bo_; }
     // The driver cannot import the memory, so every run copies.
     bool copied() const { return bo_bytes_ != bytes().data(); }

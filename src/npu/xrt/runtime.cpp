@@ -195,12 +195,6 @@ class XrtRuntime final : public Runtime {
         return std::shared_ptr<Buffer>(TRY(XrtBuffer::create(device_->device, memory, std::move(options))));
     }
 
-    Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
-                                         uint64_t size_bytes) override {
-        return std::shared_ptr<Buffer>(
-            TRY(XrtBuffer::part(std::static_pointer_cast<XrtBuffer>(whole), offset, size_bytes)));
-    }
-
     Result<std::unique_ptr<LoadedDesign>> load(const Design& design) override {
         BuiltDesign files = TRY(options_.built(design));
         auto loaded = std::make_unique<XrtDesign>(device_, design, std::move(files));

@@ -190,10 +190,6 @@ TEST_F(EmulatorRuntimeTest, TakesWholePagesAndDesignsOfItsArray) {
     const auto whole = buffer(*runtime, 8192);
     EXPECT_FALSE(runtime->import_memory(whole->bytes().subspan(16, 4096), {}));
     EXPECT_FALSE(runtime->import_memory(whole->bytes().first(100), {}));
-    const Result<std::shared_ptr<Buffer>> part = runtime->part(whole, 4096, 4096);
-    ASSERT_TRUE(part);
-    EXPECT_EQ((*part)->bytes().data(), whole->bytes().data() + 4096);
-    EXPECT_FALSE(runtime->part(whole, 4096, 4097));
     EXPECT_FALSE(runtime->load(*gemm_i8(*gemm_layout({.m = 32, .k = 64, .n = 64, .array = "npu2"}))));
     EXPECT_FALSE(make_emulator_runtime({.array = "npu9"}));
 }
