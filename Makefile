@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench soak interop schemas clients test-clients web-test tales lint
+.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench soak interop schemas clients test-clients web-test tales test-xrt lint
 .PHONY: check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
@@ -52,6 +52,9 @@ fuzz-short: build/fuzz/build.ninja
 
 tales:
 	python3 -B -m unittest discover --start-directory tools/tales
+
+test-xrt: ## Build and test the way to an NPU against XRT 2.25, in a Debian 13 of its own (root)
+	tests/xrt/run.sh build/xrt-root
 
 bench: build ## Measure this machine: tokens per second and GB/s
 	cmake --build --preset release --target bench_cpu_kernels

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/npu_option.h"
+#include "cli/npu_selftest.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
 #include "device/host_memory.h"
@@ -31,6 +32,7 @@ struct NpuOptions {
     std::string array = "npu1";
     std::string out;
     uint32_t seed = 1;
+    double minutes = 10;
     bool emulator = false;
     bool json = false;
 };
@@ -177,7 +179,7 @@ Result<std::shared_ptr<npu::Buffer>> import_argument(npu::Runtime& runtime, cons
     auto memory = std::make_shared<device::HostBuffer>(
         TRY(device::HostBuffer::allocate(argument.size(), "an argument of the design", "choose a smaller design")));
     std::memcpy(memory->data(), argument.data(), argument.size());
-    return runtime.import_memory(memory->pages(), {.constant = false, .keeper = memory});
+    return runtime.import_memory(memory->pages(), {.keeper = memory});
 }
 
 Result<int> run_on_device(const NpuOptions& options, npu::Trial& trial) {
@@ -269,8 +271,13 @@ constexpr const char* kNpuExamples =
     "  tandem npu emit gemm_i8_512x2048x2048 --out a.mlir  the design in MLIR\n"
     "  tandem npu build gemm_i8_512x2048x2048             compile it with the vendor's toolchain\n"
     "  tandem npu run gemm_i8_64x256x256 --emulator       run it with random data and compare the results\n"
+    "  tandem npu selftest                                all of it on this machine's NPU, one report to paste\n"
     "\n"
     "`tandem npu COMMAND --help` explains a command.";
+
+Result<int> selftest(const NpuOptions& options) {
+    return npu_selftest({.emulator = options.emulator, .minutes = options.minutes, .json = options.json});
+}
 
 struct NpuCommand {
     CLI::App* app;
@@ -303,13 +310,20 @@ Command add_npu(CLI::App& parent) {
         {add_sub(*app, "emit", "Write a design as MLIR", *options, true), emit_design},
         {add_sub(*app, "build", "Compile a design with the vendor's toolchain", *options, true), build},
         {add_sub(*app, "run", "Run a design with random data and compare the results", *options, true), run_design},
+        {add_sub(*app, "selftest", "Try the NPU of this machine from building to ten minutes of load", *options, false),
+         selftest},
     };
     for (const NpuCommand& command : commands) {
         if (command.main != emit_design) command.app->add_flag("--json", options->json, "Print JSON");
         if (command.main == emit_design)
             command.app->add_option("--out", options->out, "The file to write, in place of standard output");
-        if (command.main != run_design) continue;
+        if (command.main == selftest)
+            command.app->add_option("--minutes", options->minutes, "Of load, at the end")
+                ->check(CLI::Range(0.0, 1440.0))
+                ->capture_default_str();
+        if (command.main != run_design && command.main != selftest) continue;
         command.app->add_flag("--emulator", options->emulator, "Run it on the CPU, with the emulator of the array");
+        if (command.main != run_design) continue;
         command.app->add_option("--seed", options->seed, "Of the random data")->capture_default_str();
     }
     return {app, [options, commands]() -> Result<int> {

@@ -2,11 +2,14 @@
 // itself.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "plan/learned.h"
 
 namespace tandem::cli {
 
@@ -22,5 +25,14 @@ struct NpuGain {
 // `hardware`: of the device beside it. None: it was not measured, or the file cannot be read.
 std::optional<NpuGain> kept_npu_gain(const std::filesystem::path& file, const std::string& hardware);
 Status keep_npu_gain(const std::filesystem::path& file, const std::string& hardware, const NpuGain& gain);
+
+// That `tandem npu selftest` passed with an NPU of that name. Without it the NPU is not used by itself.
+bool kept_npu_selftest(const std::filesystem::path& file, const std::string& hardware);
+Status keep_npu_selftest(const std::filesystem::path& file, const std::string& hardware);
+
+// What steps took beside that device, for plan::Learned: by rows, alone and together.
+std::map<int64_t, plan::Learned::Times> kept_npu_times(const std::filesystem::path& file, const std::string& hardware);
+Status keep_npu_times(const std::filesystem::path& file, const std::string& hardware,
+                      const std::map<int64_t, plan::Learned::Times>& times);
 
 }  // namespace tandem::cli

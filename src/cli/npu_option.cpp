@@ -6,8 +6,10 @@
 
 #include "base/log.h"
 #include "cli/npu_gain.h"
+#include "cli/npu_selftest.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
+#include "cpu/backend.h"
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
 #include "npu/xrt/discovery.h"
@@ -27,6 +29,26 @@ std::shared_ptr<plan::Timeline> timeline_for(const std::string& file) {
                 if (!out.flush()) log::error("{}: the trace could not be written", file);
                 delete timeline;
             }};
+}
+
+// It has passed its test on this machine, and was measured to help.
+bool may_be_used_by_itself(const std::string& beside) {
+    const std::optional<npu::NpuDevice> npu = npu::discover(npu::System::here()).device;
+    if (!npu || !npu_selftest_passed(npu->hardware)) return false;
+    const std::optional<NpuGain> gain = kept_npu_gain(npu_gain_file(), beside);
+    return gain && gain->helps();
+}
+
+// What steps took before, which is kept again when the last that adds to it is gone.
+std::shared_ptr<plan::Learned> learned_beside(const std::string& hardware) {
+    const std::filesystem::path file = npu_gain_file();
+    std::shared_ptr<plan::Learned> learned(new plan::Learned, [file, hardware](plan::Learned* times) {
+        const Status kept = file.empty() ? Status(Ok{}) : keep_npu_times(file, hardware, times->times());
+        if (!kept) log::error("{}: what the NPU brought was not kept ({})", file.string(), kept.error().message);
+        delete times;
+    });
+    for (const auto& [rows, times] : kept_npu_times(file, hardware)) learned->set(rows, times);
+    return learned;
 }
 
 struct OpenedNpu {
@@ -79,8 +101,9 @@ Result<npu::BuiltDesign> built_npu_design(const npu::Design& design) {
 }
 
 void add_npu_options(CLI::App& app, NpuChoice& options) {
-    app.add_option("--npu", options.npu,
-                   "NPU beside the device: auto (if bench --tune found that it helps), on, emulator (slow), off (auto)")
+    app.add_option(
+           "--npu", options.npu,
+           "NPU beside the device: auto (if it passed npu selftest and bench --tune), on, emulator (slow), off (auto)")
         ->option_text("WHICH")
         ->check(CLI::IsMember({"auto", "on", "emulator", "off"}));
     app.add_option("--placement", options.placement,
@@ -126,10 +149,7 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
         return std::move(main);
     };
     if (options.npu == "off" || policy == plan::Policy::main_only) return alone();
-    if (options.npu == "auto" && !needed) {
-        const std::optional<NpuGain> gain = kept_npu_gain(npu_gain_file(), main->describe().hardware);
-        if (!gain || !gain->helps()) return alone();
-    }
+    if (options.npu == "auto" && !needed && !may_be_used_by_itself(main->describe().hardware)) return alone();
     Result<OpenedNpu> opened = open_npu_of(request);
     if (!opened && (options.npu == "emulator" || (needed && request.strict))) return opened.error();
     if (!opened) {
@@ -137,7 +157,12 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
         return alone();
     }
     std::string main_name = main->describe().name;
-    std::unique_ptr<device::Backend> second = npu::make_backend(std::move(opened->runtime), *opened->array);
+    // What the emulator takes says nothing of an NPU.
+    const bool learns = policy == plan::Policy::automatic && options.npu != "emulator";
+    std::shared_ptr<plan::Learned> learned = learns ? learned_beside(main->describe().hardware) : nullptr;
+    std::unique_ptr<device::Backend> host = TRY(cpu::make_backend({}));
+    std::unique_ptr<device::Backend> second =
+        npu::make_backend(std::move(opened->runtime), *opened->array, std::move(host));
     return plan::make_hybrid(std::move(main), std::move(second),
                              {.policy = policy,
                               .npu_layers = options.layers,
@@ -145,7 +170,8 @@ Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backen
                               .main_rates = rates_for_plan(request.main_rates, main_name),
                               .obstacle = npu::obstacle_of,
                               .note = [](std::string_view line) { note(line); },
-                              .timeline = timeline_for(options.trace)});
+                              .timeline = timeline_for(options.trace),
+                              .learned = std::move(learned)});
 }
 
 }  // namespace tandem::cli

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/plan_chart.h"
 #include "cli/text_output.h"
+#include "cpu/backend.h"
 #include "engine/bundle.h"
 #include "models/model.h"
 #include "models/synthetic.h"
@@ -59,8 +60,14 @@ Result<PlannedModel> open_shape(const std::string& name) {
     return planned;
 }
 
+// The machine with the NPU as it is taken for, and with one that is slower and one that is faster.
+struct Machines {
+    plan::Machine middle, low, high;
+};
+
 // A prompt chunk after chunk; the layers that the NPU has are those that suit a whole chunk.
-PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int prompt, const plan::Machine& machine) {
+PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int prompt, const Machines& machines) {
+    const plan::Machine& machine = machines.middle;
     const auto chunk_at = [&](int past) {
         const int rows = std::min(kChunkRows, prompt - past);
         return plan::ChunkShape{
@@ -76,13 +83,16 @@ PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int p
         row.main_busy_s += part.main_busy_s;
         row.npu_busy_s += part.npu_busy_s;
         row.memory_bytes += part.memory_bytes;
+        row.low_s += predict(program, placement, chunk_at(past), machines.low).seconds;
+        row.high_s += predict(program, placement, chunk_at(past), machines.high).seconds;
     }
     return row;
 }
 
 std::string plan_table(const std::vector<PlanRow>& rows) {
-    Table table({"PROMPT", "PLACEMENT", "NPU LAYERS", "TIME", "TOKENS/S", "GPU BUSY", "NPU BUSY", "GAIN"},
-                {0, 2, 3, 4, 5, 6, 7});
+    Table table(
+        {"PROMPT", "PLACEMENT", "NPU LAYERS", "TIME", "TOKENS/S", "GPU BUSY", "NPU BUSY", "GAIN", "LOW", "HIGH"},
+        {0, 2, 3, 4, 5, 6, 7, 8, 9});
     double alone = 0;
     for (const PlanRow& row : rows) {
         if (row.policy == plan::Policy::main_only) alone = row.seconds;
@@ -93,7 +103,9 @@ std::string plan_table(const std::vector<PlanRow>& rows) {
                    format_seconds(row.seconds), format_rate(row.tokens_per_s()),
                    fmt::format("{:.0f} %", 100 * row.main_busy_s / row.seconds),
                    fmt::format("{:.0f} %", 100 * row.npu_busy_s / row.seconds),
-                   fmt::format("{:+.0f} %", 100 * (alone / row.seconds - 1))});
+                   fmt::format("{:+.0f} %", 100 * (alone / row.seconds - 1)),
+                   fmt::format("{:+.0f} %", 100 * (alone / row.low_s - 1)),
+                   fmt::format("{:+.0f} %", 100 * (alone / row.high_s - 1))});
     }
     return table.to_string();
 }
@@ -107,6 +119,8 @@ std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& ro
                         {"placement", plan::name(row.placement.policy)},
                         {"npu_layers", row.placement.npu_layers},
                         {"seconds", row.seconds},
+                        {"seconds_low", row.low_s},
+                        {"seconds_high", row.high_s},
                         {"tokens_per_s", row.tokens_per_s()},
                         {"gpu_busy_s", row.main_busy_s},
                         {"npu_busy_s", row.npu_busy_s},
@@ -128,16 +142,24 @@ Result<int> plan_prompts(const PlanOptions& options) {
     const PlannedModel planned = TRY(open_shape(options.model));
     const graph::Program program = graph::keep_results(planned.model.program, {"next"});
     // Of the emulator only the cost model is used: nothing runs.
-    const std::unique_ptr<device::Backend> npu =
-        npu::make_backend(TRY(npu::make_emulator_runtime({.array = options.array})), *array);
-    const plan::Machine machine{
-        .main = {.read_bytes_per_s = options.gpu_gb_per_s * 1e9, .matrix_flops_per_s = options.gpu_tflops * 1e12},
-        .npu = npu.get()};
+    const auto npu_with = [&](const npu::Outlook& outlook) -> Result<std::unique_ptr<device::Backend>> {
+        std::unique_ptr<npu::Runtime> emulator = TRY(npu::make_emulator_runtime({.array = options.array}));
+        std::unique_ptr<device::Backend> host = TRY(cpu::make_backend({.threads = 1}));
+        return npu::make_backend(std::move(emulator), *array, std::move(host), outlook);
+    };
+    const std::unique_ptr<device::Backend> middle = TRY(npu_with(npu::kMiddle));
+    const std::unique_ptr<device::Backend> low = TRY(npu_with(npu::kLow));
+    const std::unique_ptr<device::Backend> high = TRY(npu_with(npu::kHigh));
+    const device::Rates rates{.read_bytes_per_s = options.gpu_gb_per_s * 1e9,
+                              .matrix_flops_per_s = options.gpu_tflops * 1e12};
+    const Machines machines{.middle = {.main = rates, .npu = middle.get()},
+                            .low = {.main = rates, .npu = low.get()},
+                            .high = {.main = rates, .npu = high.get()}};
     std::vector<PlanRow> rows;
     for (const int prompt : options.prompts) {
         for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_attention,
                                           plan::Policy::npu_prefill, plan::Policy::automatic}) {
-            rows.push_back(predict_prompt(program, policy, prompt, machine));
+            rows.push_back(predict_prompt(program, policy, prompt, machines));
         }
     }
     // With all layers every op is asked.

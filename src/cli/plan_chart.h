@@ -17,6 +17,8 @@ struct PlanRow {
     double main_busy_s = 0;
     double npu_busy_s = 0;
     double memory_bytes = 0;
+    double low_s = 0;   // if the NPU is slower than it is taken for
+    double high_s = 0;  // if it is faster
 
     double tokens_per_s() const { return prompt / seconds; }
 };

@@ -85,7 +85,8 @@ const std::array kArrays{
           .macs_per_cycle_i16 = 64,
           .macs_per_cycle_bf16 = 128,
           .contexts = 6,
-          .mmul_shapes = kMmulNpu1},
+          .mmul_shapes = kMmulNpu1,
+          .native_rows_i8 = 4},
     Array{.name = "npu2",
           .description = "Strix, Strix Halo, Krackan (XDNA 2, AIE2P)",
           .target = "npu2",
@@ -108,7 +109,8 @@ const std::array kArrays{
           .macs_per_cycle_i16 = 128,
           .macs_per_cycle_bf16 = 256,
           .contexts = 16,
-          .mmul_shapes = kMmulNpu2},
+          .mmul_shapes = kMmulNpu2,
+          .native_rows_i8 = 8},
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ struct Array {
     int macs_per_cycle_bf16 = 0;
     int contexts = 0;                               // hardware contexts, each with columns of its own
     std::span<const std::string_view> mmul_shapes;  // "4x8x8 i8"
+    int native_rows_i8 = 0;                         // r of the r x 8 x 8 that its rate of int8 is for
 
     bool has(Tile tile) const;
     TileKind kind(Tile tile) const;  // of a tile that exists

@@ -64,6 +64,8 @@ class AttentionStep final : public Step {
     }
 
   private:
+    static constexpr size_t kAttentionResult = 1;  // of what the array alone writes
+
     struct Sized {
         AttentionLayout layout;
         LoadedDesign* design = nullptr;
@@ -84,10 +86,12 @@ class AttentionStep final : public Step {
         const AttentionLayout& layout = sized.layout;
         Buffer* const q = TRY(shop_.scratch(0, layout.q_bytes()));
         Buffer* const kv = TRY(shop_.scratch(1, layout.kv_bytes()));
-        Buffer* const y = TRY(shop_.scratch(2, layout.y_bytes()));
+        const std::shared_ptr<Buffer> y = TRY(shop_.result(kAttentionResult, layout.y_bytes()));
         pack_rows(layout, sequence, q->bytes().first(static_cast<size_t>(layout.q_bytes())));
         pack_cache(layout, sequence, kv->bytes().first(static_cast<size_t>(layout.kv_bytes())));
-        Buffer* const arguments[] = {q, kv, y};
+        q->mark_written();
+        kv->mark_written();
+        Buffer* const arguments[] = {q, kv, y.get()};
         const RunReport report = TRY(sized.design->run(arguments));
         copy_out(layout, sequence, reinterpret_cast<const float*>(y->bytes().data()));
         return report.seconds;
@@ -95,7 +99,7 @@ class AttentionStep final : public Step {
 
     // Heads that are no multiple of 32 are filled up with zeros, which change no product.
     void pack_rows(const AttentionLayout& layout, const device::SequenceRows& sequence, std::span<std::byte> packed) {
-        const float* rows = q_.data() + sequence.first_row * q_.cols;
+        const float* rows = q_.values + sequence.first_row * q_.cols;
         int64_t stride = q_.cols;
         if (layout.head_dim != op_.head_dim) {
             stride = op_.heads * layout.head_dim;
@@ -164,7 +168,7 @@ class AttentionStep final : public Step {
 
     void copy_out(const AttentionLayout& layout, const device::SequenceRows& sequence, const float* from) const {
         const int heads_each = op_.heads / op_.kv_heads;
-        float* to = y_.data() + sequence.first_row * y_.cols;
+        float* to = y_.values + sequence.first_row * y_.cols;
         for (int64_t row = 0; row < sequence.rows; ++row) {
             for (int head = 0; head < op_.heads; ++head) {
                 const int64_t place = (row * layout.kv_heads + head / heads_each) * layout.group + head % heads_each;
@@ -189,16 +193,18 @@ Result<std::unique_ptr<Step>> make_attention(Workshop& shop, const StepSource& s
 }
 
 // Tiles of keys that nobody sees are skipped.
-Result<Cost> cost_of_attention(const op::Attention& op, const device::SequenceRows& sequence, const Array& array) {
+Result<Cost> cost_of_attention(const op::Attention& op, const device::SequenceRows& sequence, const Assumed& assumed) {
     const Seen seen = seen_by(sequence, op.window);
-    const AttentionLayout layout = TRY(layout_of_attention(array, op, sequence));
+    const AttentionLayout layout = TRY(layout_of_attention(assumed.array, op, sequence));
     const Design design = TRY(attention_i8(layout));
     const std::vector<Share> shares = attention_shares(
         layout, {.first_position = sequence.past, .window = op.window, .first_key = seen.first, .keys = seen.count});
-    Cost cost = TRY(cost_of(design, array, attention_samples(layout), shares));
+    Cost cost = TRY(cost_of(design, assumed, attention_samples(layout), shares));
     const auto floats = static_cast<double>(int64_t{sequence.rows} * op.heads * op.head_dim);
-    cost += cost_of(HostWork{
-        .queries = floats, .gathered = 2.0 * seen.count * op.kv_heads * op.head_dim, .copied = floats * sizeof(float)});
+    cost += cost_of(HostWork{.queries = floats,
+                             .gathered = 2.0 * seen.count * op.kv_heads * op.head_dim,
+                             .copied = floats * sizeof(float),
+                             .flushed = static_cast<double>(layout.q_bytes() + layout.kv_bytes() + layout.y_bytes())});
     return cost;
 }
 
@@ -209,7 +215,7 @@ Result<Cost> predict_attention(CostTable& costs, const graph::Program& /*program
     for (const device::SequenceRows& sequence : batch.sequences) {
         const std::string key = fmt::format("attention {} {} {} {} {} {}", sequence.past, sequence.rows, op.window,
                                             op.heads, op.kv_heads, op.head_dim);
-        cost += TRY(costs.get(key, [&] { return cost_of_attention(op, sequence, costs.array()); }));
+        cost += TRY(costs.get(key, [&] { return cost_of_attention(op, sequence, costs.assumed()); }));
     }
     return cost;
 }

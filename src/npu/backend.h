@@ -6,6 +6,7 @@
 
 #include "device/backend.h"
 #include "npu/array.h"
+#include "npu/estimate.h"
 #include "npu/runtime.h"
 
 namespace tandem::npu {
@@ -14,6 +15,9 @@ namespace tandem::npu {
 std::string obstacle_of(const graph::Program& program, const graph::Node& node);
 
 // It has no cache of its own: it reads and writes the host memory of whichever it is given, so that must be shared.
-std::unique_ptr<device::Backend> make_backend(std::unique_ptr<Runtime> runtime, const Array& array);
+// `host` runs what lies between products and attention: norms, rope, sums, gated activations.
+// `outlook`: of what it predicts.
+std::unique_ptr<device::Backend> make_backend(std::unique_ptr<Runtime> runtime, const Array& array,
+                                              std::unique_ptr<device::Backend> host, const Outlook& outlook = kMiddle);
 
 }  // namespace tandem::npu

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "npu/check_parts.h"
+#include "npu/flow.h"
 #include "npu/tile_use.h"
 
 namespace tandem::npu {
@@ -162,6 +163,9 @@ Status check_capacity(const Array& array, Tile tile, const TileUse& use) {
     if (use.memory_bytes > limits.memory_bytes)
         return fail("{} needs {} bytes of memory and has {}: use smaller objects, less depth or fewer buffers", where,
                     use.memory_bytes, limits.memory_bytes);
+    if (array.kind(tile) == TileKind::compute && use.memory_bytes > limits.memory_bytes - kLinkerBytes)
+        return fail("{} needs {} bytes of memory of {}, and {} are left to the linker for data: use smaller objects",
+                    where, use.memory_bytes, limits.memory_bytes, kLinkerBytes);
     if (use.channels_in > limits.channels_in)
         return fail("{} needs {} DMA channels for what arrives and has {}: join streams before it", where,
                     use.channels_in, limits.channels_in);
@@ -186,7 +190,7 @@ Status check_all(const Design& design, const Array& array) {
     TRY(check_structure(design, array));
     TRY(check_accesses(design, array));
     TRY(check_workers(design, array));
-    TRY(check_counts(design, array));
+    TRY(flow_of(design, array));
     for (const auto& [tile, use] : tile_use(design, array)) TRY(check_capacity(array, tile, use));
     return check_routes(design, array);
 }
@@ -213,9 +217,11 @@ Status check_structure(const Design& design, const Array& array) {
         const std::string where = describe(array, worker.tile);
         if (array.kind(worker.tile) != TileKind::compute) return fail("a worker lies on {}, which has no core", where);
         if (!taken.insert(worker.tile).second) return fail("two workers lie on {}", where);
-        if (worker.stack_bytes < 0 || worker.stack_bytes % kBufferAlignment != 0)
-            return fail("the stack of {} is {} bytes: it must be a multiple of {}", where, worker.stack_bytes,
-                        kBufferAlignment);
+        if (worker.stack_bytes < kLeastStackBytes || worker.stack_bytes % kBufferAlignment != 0)
+            return fail(
+                "the stack of {} is {} bytes: it must be a multiple of {} and {} at least, since nothing notices "
+                "when it overflows",
+                where, worker.stack_bytes, kBufferAlignment, kLeastStackBytes);
         Names buffers("buffer");
         for (const LocalBuffer& buffer : worker.buffers) {
             TRY(buffers.add(buffer.name));

@@ -116,23 +116,35 @@ Status check_walk(const Walk& walk) {
     return linear ? Status(Ok{}) : check_steps(walk, host.inner);
 }
 
-Status check_end(const Array& array, const Fifo& fifo, Tile tile, const Access& access) {
+// One descriptor for each part, so that an access walks over one.
+Status check_part(const Array& array, const Fifo& fifo, Tile tile, const Access& access, const Part& part) {
     const TileKind kind = array.kind(tile);
-    const std::string what = fmt::format("FIFO '{}' at {}", fifo.name, describe(array, tile));
+    const bool whole = part.count == fifo.object.count;
+    const std::string what =
+        fmt::format("{}FIFO '{}' at {}", whole ? "" : "each part of ", fifo.name, describe(array, tile));
     if (kind == TileKind::shim) {
         if (access.empty()) return Ok{};
         return fail("{} has an access: there, transfers say it", what);
     }
-    const Access plain{{fifo.object.count, 1}};
+    const Access plain{{part.count, 1}};
     const Access& walked = access.empty() ? plain : access;
     TRY(check_walk({.what = what,
                     .access = walked,
                     .element = fifo.object.element,
-                    .count = fifo.object.count,
+                    .count = part.count,
                     .limits = array.limits(kind)}));
-    if (elements(walked) != fifo.object.count)
+    if (elements(walked) != part.count)
         return fail("{} walks over {} of the {} elements of an object: it must be all", what, elements(walked),
-                    fifo.object.count);
+                    part.count);
+    if (part.offset * size_bytes(fifo.object.element) % kWordBytes != 0)
+        return fail("{} begins at byte {}, but DMA addresses words of {}", what,
+                    part.offset * size_bytes(fifo.object.element), kWordBytes);
+    return Ok{};
+}
+
+Status check_end(const Design& design, const Array& array, const Fifo& fifo, Tile tile, const Access& access) {
+    for (const Part& part : parts_at(design, fifo, tile == fifo.producer))
+        TRY(check_part(array, fifo, tile, access, part));
     return Ok{};
 }
 
@@ -173,9 +185,9 @@ Status check_transfer(const Design& design, const Array& array, const Transfer& 
 Status check_accesses(const Design& design, const Array& array) {
     for (const Fifo& fifo : design.fifos) {
         if (shares_memory(fifo, array)) continue;
-        TRY(check_end(array, fifo, fifo.producer, fifo.to_stream));
+        TRY(check_end(design, array, fifo, fifo.producer, fifo.to_stream));
         for (size_t i = 0; i < fifo.consumers.size(); ++i)
-            TRY(check_end(array, fifo, fifo.consumers[i],
+            TRY(check_end(design, array, fifo, fifo.consumers[i],
                           i < fifo.from_stream.size() ? fifo.from_stream[i] : Access{}));
     }
     for (const Transfer& transfer : design.sequence.transfers) TRY(check_transfer(design, array, transfer));

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <numeric>
+#include <cstring>
 
 #include "npu/machine.h"
+#include "npu/rates.h"
 
 namespace tandem::npu {
 namespace {
@@ -10,21 +11,22 @@ constexpr int kMaxLoopDepth = 16;
 
 }  // namespace
 
-Result<Core> Core::make(const Design& design, const Worker& worker, const KernelFinder& kernels,
-                        std::vector<End> ends) {
+Result<Core> Core::make(const Design& design, const Worker& worker, const KernelFinder& kernels, std::vector<End> ends,
+                        const Array& array) {
     Core core;
     core.tile_ = worker.tile;
     core.ends_ = std::move(ends);
     core.locals_.reserve(worker.buffers.size());
     for (const LocalBuffer& buffer : worker.buffers)
         core.locals_.push_back({buffer.name, buffer.type.size_bytes(), GuardedMemory(buffer.type.size_bytes(), 1)});
-    TRY(core.add_statements(design, worker.body, kernels, 0));
+    TRY(core.add_statements({design, worker, kernels, array}, worker.body, 0));
     core.reset();
     return core;
 }
 
 void Core::reset() {
     at_ = 0;
+    begun_ = false;
     iterations_left_.clear();
     activity_ = {.tile = tile_, .calls = 0, .cycles = 0, .counts = {}};
     for (End& end : ends_) end.held = 0;
@@ -38,8 +40,7 @@ Result<size_t> Core::find_end(const std::string& fifo) const {
     return static_cast<size_t>(at - ends_.begin());
 }
 
-Status Core::add_statements(const Design& design, const std::vector<Statement>& body, const KernelFinder& kernels,
-                            int depth) {
+Status Core::add_statements(const Source& source, const std::vector<Statement>& body, int depth) {
     if (depth > kMaxLoopDepth) return fail("worker on tile {}: loops are nested too deep", text(tile_));
     for (const Statement& statement : body) {
         if (const auto* wanted = std::get_if<Acquire>(&statement)) {
@@ -49,12 +50,14 @@ Status Core::add_statements(const Design& design, const std::vector<Statement>& 
             const size_t end = TRY(find_end(done->fifo));
             ops_.push_back({Op::Kind::release, end, static_cast<uint64_t>(done->count), 0});
         } else if (const auto* to_call = std::get_if<Call>(&statement)) {
-            TRY(add_call(design, *to_call, kernels));
+            TRY(add_call(source, *to_call));
         } else {
             const auto& loop = std::get<Loop>(statement);
             const size_t begin = ops_.size();
-            ops_.push_back({Op::Kind::loop, 0, static_cast<uint64_t>(std::max<int64_t>(loop.count, 0)), 0});
-            TRY(add_statements(design, loop.body, kernels, depth + 1));
+            Op op{Op::Kind::loop, 0, static_cast<uint64_t>(std::max<int64_t>(loop.count, 0)), 0};
+            if (!loop.counter.empty()) op.counter = TRY(find_local(loop.counter))->memory.object(0);
+            ops_.push_back(op);
+            TRY(add_statements(source, loop.body, depth + 1));
             ops_.push_back({Op::Kind::next, 0, 0, begin + 1});
             ops_[begin].jump = ops_.size();
         }
@@ -62,10 +65,18 @@ Status Core::add_statements(const Design& design, const std::vector<Statement>& 
     return Ok{};
 }
 
-Status Core::add_call(const Design& design, const Call& call, const KernelFinder& kernels) {
+Result<const Core::Local*> Core::find_local(const std::string& name) const {
+    const auto local =
+        std::find_if(locals_.begin(), locals_.end(), [&](const Local& have) { return have.name == name; });
+    if (local == locals_.end()) return fail("worker on tile {} has no buffer '{}'", text(tile_), name);
+    return &*local;
+}
+
+Status Core::add_call(const Source& source, const Call& call) {
     PreparedCall made;
-    made.kernel = kernels(call.kernel);
-    if (made.kernel == nullptr) return fail("design '{}': there is no kernel '{}'", design.name, call.kernel);
+    made.kernel = source.kernels(call.kernel);
+    if (made.kernel == nullptr) return fail("design '{}': there is no kernel '{}'", source.design.name, call.kernel);
+    made.rates = issue_rates(source.design, source.worker, source.array, call, *made.kernel);
     if (made.kernel->parameters.size() != call.arguments.size())
         return fail("worker on tile {} calls '{}' with {} arguments: it takes {}", text(tile_), call.kernel,
                     call.arguments.size(), made.kernel->parameters.size());
@@ -76,11 +87,8 @@ Status Core::add_call(const Design& design, const Call& call, const KernelFinder
             made.objects.push_back({i, end, static_cast<uint64_t>(object->object)});
             argument.size_bytes = ends_[end].pool->fifo().object.size_bytes();
         } else if (const auto* buffer = std::get_if<BufferArgument>(&call.arguments[i])) {
-            const auto local = std::find_if(locals_.begin(), locals_.end(),
-                                            [&](const Local& have) { return have.name == buffer->buffer; });
-            if (local == locals_.end())
-                return fail("worker on tile {} has no buffer '{}'", text(tile_), buffer->buffer);
-            made.buffers.push_back(static_cast<size_t>(local - locals_.begin()));
+            const Local* const local = TRY(find_local(buffer->buffer));
+            made.buffers.push_back(static_cast<size_t>(local - locals_.data()));
             argument.data = local->memory.object(0);
             argument.size_bytes = local->size_bytes;
         } else {
@@ -96,7 +104,12 @@ Status Core::add_call(const Design& design, const Call& call, const KernelFinder
 
 Result<bool> Core::run() {
     bool got_on = false;
-    while (!ended()) {
+    if (ops_.empty()) return got_on;
+    while (true) {
+        if (at_ == ops_.size()) {  // a round is done
+            at_ = 0;
+            begun_ = false;
+        }
         const Op& op = ops_[at_];
         ++at_;
         switch (op.kind) {
@@ -113,10 +126,7 @@ Result<bool> Core::run() {
                 TRY(call(calls_[op.index]));
                 break;
             case Op::Kind::loop:
-                if (op.count == 0)
-                    at_ = op.jump;
-                else
-                    iterations_left_.push_back(op.count);
+                TRY(enter(op));
                 break;
             case Op::Kind::next:
                 if (--iterations_left_.back() > 0)
@@ -125,9 +135,23 @@ Result<bool> Core::run() {
                     iterations_left_.pop_back();
                 break;
         }
-        got_on = true;
+        got_on = got_on || begun_;
     }
-    return got_on;
+}
+
+Status Core::enter(const Op& op) {
+    uint64_t count = op.count;
+    if (op.counter != nullptr) {
+        int32_t rounds = 0;
+        std::memcpy(&rounds, op.counter, sizeof rounds);
+        if (rounds < 0) return fail("worker on tile {} is told to make {} rounds of a loop", text(tile_), rounds);
+        count = static_cast<uint64_t>(rounds);
+    }
+    if (count == 0)
+        at_ = op.jump;
+    else
+        iterations_left_.push_back(count);
+    return Ok{};
 }
 
 bool Core::acquire(const Op& op) {
@@ -135,6 +159,7 @@ bool Core::acquire(const Op& op) {
     const bool there = end.produces ? end.pool->can_write(end.index, end.held + op.count)
                                     : end.pool->can_read(end.index, end.held + op.count);
     if (there) end.held += op.count;
+    if (there && !end.produces) begun_ = true;
     return there;
 }
 
@@ -164,7 +189,7 @@ Status Core::call(PreparedCall& call) {
     const Counts counts = run_kernel(*call.kernel, call.arguments);
     TRY(check_guards(call));
     ++activity_.calls;
-    activity_.cycles += counts.cycles();
+    activity_.cycles += counts.cycles(call.rates);
     activity_.counts += counts;
     return Ok{};
 }
@@ -183,6 +208,11 @@ Status Core::check_guards(const PreparedCall& call) const {
         if (!local.memory.intact(local.memory.object(0))) return broken(local.name);
     }
     return Ok{};
+}
+
+bool Core::is_stuck() const {
+    if (begun_ || at_ >= ops_.size()) return begun_;
+    return ops_[at_].kind == Op::Kind::acquire && ends_[ops_[at_].index].produces;
 }
 
 std::string Core::waits_for() const {

@@ -58,6 +58,22 @@ int64_t elements(const Access& access) {
     return product;
 }
 
+std::vector<Part> parts_at(const Design& design, const Fifo& fifo, bool producer) {
+    for (const Link& link : design.links) {
+        const std::vector<std::string>& whole = producer ? link.to : link.from;
+        const std::vector<std::string>& parts = producer ? link.from : link.to;
+        if (whole.size() != 1 || whole.front() != fifo.name || parts.size() < 2) continue;
+        std::vector<Part> made;
+        for (size_t i = 0; i < parts.size(); ++i) {
+            const Fifo* const part = find_fifo(design, parts[i]);
+            CHECK(part != nullptr && i < link.offsets.size(), "the link was not checked");
+            made.push_back({link.offsets[i], part->object.count});
+        }
+        return made;
+    }
+    return {{0, fifo.object.count}};
+}
+
 const Fifo* find_fifo(const Design& design, std::string_view name) {
     return find_named(design.fifos, &Fifo::name, name);
 }

@@ -50,8 +50,10 @@ struct Fifo {
     std::vector<Tile> consumers;
     ObjectType object;
     int depth = 2;
-    Access to_stream = {};                 // how the producer's DMA reads an object
-    std::vector<Access> from_stream = {};  // per consumer: how its DMA writes one; empty: one after another
+    // How the producer's DMA reads an object, and how each consumer's writes one; none: one after another. Where a mem
+    // tile joins or distributes an object there is a descriptor for each part, and this is how it walks one part.
+    Access to_stream = {};
+    std::vector<Access> from_stream = {};  // per consumer; empty: none
 };
 
 // A mem tile passes objects on without a core. One to one; one to several: an object of `from` is cut at `offsets`
@@ -99,8 +101,11 @@ struct Call {
 struct Loop;
 using Statement = std::variant<Acquire, Release, Call, Loop>;
 struct Loop {
-    int64_t count = 1;
+    int64_t count = 1;  // with a counter: what the data of this sequence say
     std::vector<Statement> body;
+    // A buffer of the worker whose first number, an i32, says at run time how many rounds there are: then the program
+    // of the core is the same for all of them.
+    std::string counter = {};
 };
 
 struct LocalBuffer {
@@ -111,13 +116,13 @@ struct LocalBuffer {
 struct Worker {
     Tile tile;
     std::vector<LocalBuffer> buffers = {};
-    std::vector<Statement> body;  // once per run of the sequence
+    std::vector<Statement> body;  // again and again, as long as objects come
     int64_t stack_bytes = 1024;
 };
 
 // What the host moves, in order. Transfers of different FIFOs run side by side; those of one FIFO queue up, and a
-// further one than the shim's queue holds lets the sequence wait. The run ends when all that goes to the host has
-// arrived.
+// further one than the shim's queue holds lets the sequence wait (npu/host_schedule.h). The run ends when all that goes
+// to the host has arrived.
 struct HostArgument {
     std::string name;
     ObjectType type;
@@ -127,23 +132,35 @@ struct Transfer {
     int argument = 0;
     int64_t offset = 0;  // in elements
     Access access;       // up to 4 dimensions; the outermost may repeat (stride 0); whole objects in all
-    bool wait = false;   // the sequence goes on when it is done
+    bool wait = false;   // the sequence goes on when it is done, and all before it that goes to the host
 };
 struct Sequence {
     std::vector<HostArgument> arguments;
     std::vector<Transfer> transfers;
 };
 
-// What a design computes is not checked before npu/check.h has accepted it.
+// What a design computes is not checked before npu/check.h has accepted it. All but the sequence is what the array is
+// loaded with: designs that differ in nothing else share it.
 struct Design {
-    std::string name;   // of the shape too: "gemm_i8_512x4096x4096"
-    std::string array;  // "npu1"
+    std::string name;        // of what the array is loaded with: "gemm_i8"
+    std::string shape = {};  // of the sequence: "512x4096x4096"
+    std::string array;       // "npu1"
     std::vector<Fifo> fifos;
     std::vector<Link> links = {};
     std::vector<KernelUse> kernels;
     std::vector<Worker> workers;
     Sequence sequence;
 };
+
+// A piece of the objects of a FIFO that has a descriptor of its own at one end.
+struct Part {
+    int64_t offset = 0;  // in elements
+    int64_t count = 0;
+
+    bool operator==(const Part&) const = default;
+};
+// At the producer's end or at a consumer's: the parts of a join or of a distribution, else the whole.
+std::vector<Part> parts_at(const Design& design, const Fifo& fifo, bool producer);
 
 // The part of that name, or nullptr.
 const Fifo* find_fifo(const Design& design, std::string_view name);

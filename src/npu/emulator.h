@@ -6,10 +6,12 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "npu/activity.h"
 #include "npu/design.h"
+#include "npu/host_schedule.h"
 
 namespace tandem::npu {
 
@@ -20,7 +22,9 @@ using KernelFinder = std::function<const Kernel*(std::string_view)>;
 // acquires gets `count` objects more than it holds. An error leaves the arguments half written.
 class Emulator {
   public:
-    static Result<Emulator> make(Design design, const KernelFinder& kernels = find_kernel);
+    // The host does `steps`; none: what host_schedule() says.
+    static Result<Emulator> make(Design design, const KernelFinder& kernels = find_kernel,
+                                 std::vector<HostStep> steps = {});
     Emulator(Emulator&&) noexcept;
     Emulator& operator=(Emulator&&) noexcept;
     ~Emulator();

@@ -7,6 +7,7 @@
 #include "npu/check.h"
 #include "npu/emulator.h"
 #include "npu/estimate.h"
+#include "npu/host_schedule.h"
 
 namespace tandem::npu {
 namespace {
@@ -25,6 +26,40 @@ struct EmulatedDevice {
     }
 };
 
+// Memory as a device sees that does not see the host's caches: what was written and not said to be is not there.
+class EmulatedBuffer final : public Buffer {
+  public:
+    using Buffer::Buffer;
+
+    // Before a run that reads it: has it changed since it was last flushed, without a word?
+    Status flush(uint64_t size_bytes) {
+        const uint64_t sum = sum_of(size_bytes);
+        if (!is_written() && size_bytes == summed_bytes_ && sum != sum_)
+            return fail(
+                "the host wrote to a buffer of {} bytes without marking it: the NPU would read what was there "
+                "before",
+                bytes().size());
+        if (is_written() || size_bytes != summed_bytes_) {
+            sum_ = sum;
+            summed_bytes_ = size_bytes;
+        }
+        mark_flushed();
+        return Ok{};
+    }
+
+  private:
+    // Of whole words here and there: every page has some.
+    uint64_t sum_of(uint64_t size_bytes) const {
+        constexpr uint64_t kStep = 509;  // a prime, so that no column of a matrix is left out
+        uint64_t sum = 0;
+        for (uint64_t at = 0; at < size_bytes; at += kStep) sum = sum * 31 + static_cast<uint64_t>(bytes()[at]);
+        return sum;
+    }
+
+    uint64_t sum_ = 0;
+    uint64_t summed_bytes_ = 0;
+};
+
 class EmulatedDesign final : public LoadedDesign {
   public:
     EmulatedDesign(Emulator emulator, std::shared_ptr<EmulatedDevice> device)
@@ -36,9 +71,16 @@ class EmulatedDesign final : public LoadedDesign {
 
     Result<RunReport> run_one(std::span<Buffer* const> arguments, bool batched) {
         TRY(device_->begin_run());
+        const Design& design = emulator_.design();
         std::vector<std::span<std::byte>> spans;
         spans.reserve(arguments.size());
-        for (const Buffer* argument : arguments) spans.push_back(argument->bytes());
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            spans.push_back(arguments[i]->bytes());
+            if (i >= design.sequence.arguments.size() || reads(design, i) == 0) continue;
+            const auto size = static_cast<uint64_t>(design.sequence.arguments[i].type.size_bytes());
+            // All buffers of this runtime are its own.
+            if (size <= arguments[i]->bytes().size()) TRY(static_cast<EmulatedBuffer&>(*arguments[i]).flush(size));
+        }
         const Activity activity = TRY(emulator_.run(spans));
         const Estimate made =
             estimate(activity, *device_->array, {.clock_mhz = device_->options.clock_mhz, .batched = batched});
@@ -46,6 +88,14 @@ class EmulatedDesign final : public LoadedDesign {
     }
 
   private:
+    // How many transfers read the argument.
+    static int64_t reads(const Design& design, size_t argument) {
+        return std::count_if(
+            design.sequence.transfers.begin(), design.sequence.transfers.end(), [&](const Transfer& transfer) {
+                return static_cast<size_t>(transfer.argument) == argument && !goes_to_host(design, transfer);
+            });
+    }
+
     Emulator emulator_;
     std::shared_ptr<EmulatedDevice> device_;
 };
@@ -68,15 +118,7 @@ class EmulatorRuntime final : public Runtime {
         if (memory.empty() || memory.size() % kPageBytes != 0 ||
             reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes != 0)
             return fail("memory of {} bytes for the NPU is not whole pages of {}", memory.size(), kPageBytes);
-        return std::make_shared<Buffer>(memory, std::move(options.keeper));
-    }
-
-    Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
-                                         uint64_t size_bytes) override {
-        if (offset % kPageBytes != 0 || offset > whole->bytes().size() || size_bytes > whole->bytes().size() - offset)
-            return fail("a part of {} bytes from byte {} on is not within a buffer of {} or not at a page", size_bytes,
-                        offset, whole->bytes().size());
-        return std::make_shared<Buffer>(whole->bytes().subspan(offset, size_bytes), whole);
+        return std::shared_ptr<Buffer>(std::make_shared<EmulatedBuffer>(memory, std::move(options.keeper)));
     }
 
     Result<std::unique_ptr<LoadedDesign>> load(const Design& design) override {

@@ -7,7 +7,8 @@
 #include <new>
 
 #include "npu/check.h"
-#include "npu/check_parts.h"
+#include "npu/flow.h"
+#include "npu/rates.h"
 #include "npu/tile_use.h"
 
 namespace tandem::npu {
@@ -39,8 +40,9 @@ class CallCosts {
             if (arguments[i].is_value) continue;
             scratch.push_back(zeros(arguments[i].size_bytes));
             arguments[i].data = scratch.back().get();
-            if (const auto* object = std::get_if<ObjectArgument>(&call.arguments[i]))
-                put_sample(object->fifo, {scratch.back().get(), static_cast<size_t>(arguments[i].size_bytes)});
+            const std::span<std::byte> bytes{scratch.back().get(), static_cast<size_t>(arguments[i].size_bytes)};
+            if (const auto* object = std::get_if<ObjectArgument>(&call.arguments[i])) put_sample(object->fifo, bytes);
+            if (const auto* buffer = std::get_if<BufferArgument>(&call.arguments[i])) put_sample(buffer->buffer, bytes);
         }
         TRY(check_call(*kernel, arguments));
         return costs_[key] = run_kernel(*kernel, arguments);
@@ -60,9 +62,9 @@ class CallCosts {
         return memory;
     }
 
-    void put_sample(const std::string& fifo, std::span<std::byte> object) const {
+    void put_sample(const std::string& name, std::span<std::byte> object) const {
         const auto sample =
-            std::find_if(samples_.begin(), samples_.end(), [&](const Sample& have) { return have.fifo == fifo; });
+            std::find_if(samples_.begin(), samples_.end(), [&](const Sample& have) { return have.name == name; });
         if (sample == samples_.end()) return;
         std::copy_n(sample->object.begin(), std::min(sample->object.size(), object.size()), object.begin());
     }
@@ -104,40 +106,15 @@ Status add_calls(const Design& design, const Worker& worker, const std::vector<S
             const Counts counts = TRY(costs.of(design, worker, *call));
             const uint64_t working = working_calls(costs.shares(), worker.tile, call->kernel, times);
             activity.calls += times;
-            activity.cycles += counts.cycles() * working;
+            const Array& array = *find_array(design.array);
+            activity.cycles +=
+                counts.cycles(issue_rates(design, worker, array, *call, *find_kernel(call->kernel))) * working;
             add_times(activity.counts, counts, working);
         } else if (const auto* loop = std::get_if<Loop>(&statement)) {
             TRY(add_calls(design, worker, loop->body, times * static_cast<uint64_t>(loop->count), costs, activity));
         }
     }
     return Ok{};
-}
-
-// Objects of each FIFO: cores and transfers say it, and links pass it on.
-std::map<std::string, uint64_t> objects_of(const Design& design) {
-    std::map<std::string, uint64_t> objects;
-    for (const Worker& worker : design.workers) {
-        for (const auto& [fifo, released] : released_objects(worker)) objects[fifo] = static_cast<uint64_t>(released);
-    }
-    std::map<std::string, int64_t> moved_bytes;
-    for (const Transfer& transfer : design.sequence.transfers) {
-        const auto& argument = design.sequence.arguments[static_cast<size_t>(transfer.argument)];
-        moved_bytes[transfer.fifo] += elements(transfer.access) * size_bytes(argument.type.element);
-    }
-    for (const auto& [fifo, bytes] : moved_bytes)
-        objects[fifo] = static_cast<uint64_t>(bytes / find_fifo(design, fifo)->object.size_bytes());
-    for (size_t round = 0; round < design.links.size(); ++round) {
-        for (const Link& link : design.links) {
-            uint64_t known = 0;
-            for (const auto* names : {&link.from, &link.to}) {
-                for (const std::string& name : *names) known = std::max(known, objects[name]);
-            }
-            for (const auto* names : {&link.from, &link.to}) {
-                for (const std::string& name : *names) objects[name] = known;
-            }
-        }
-    }
-    return objects;
 }
 
 double ddr_seconds(const Activity& activity, const Array& array) {
@@ -167,17 +144,17 @@ double end_seconds(const Activity& activity, const Array& array, double clock_hz
 Result<Activity> foresee(const Design& design, std::span<const Sample> samples, std::span<const Share> shares) {
     const Array* array = find_array(design.array);
     TRY(check(design));
+    const Flow flow = TRY(flow_of(design, *array));
     Activity activity;
     CallCosts costs(samples, shares);
     activity.tiles.reserve(design.workers.size());
     for (const Worker& worker : design.workers) {
         TileActivity tile{.tile = worker.tile, .calls = 0, .cycles = 0, .counts = {}};
-        TRY(add_calls(design, worker, worker.body, 1, costs, tile));
+        TRY(add_calls(design, worker, worker.body, static_cast<uint64_t>(flow.rounds.at(worker.tile)), costs, tile));
         activity.tiles.push_back(tile);
     }
-    std::map<std::string, uint64_t> objects = objects_of(design);
     for (const Fifo& fifo : design.fifos) {
-        if (!shares_memory(fifo, *array)) activity.add_stream(fifo, objects[fifo.name]);
+        if (!shares_memory(fifo, *array)) activity.add_stream(fifo, static_cast<uint64_t>(flow.objects.at(fifo.name)));
     }
     return activity;
 }
@@ -211,13 +188,11 @@ double Estimate::tops() const {
 
 Estimate estimate(const Activity& activity, const Array& array, const EstimateOptions& options) {
     const double clock_hz = (options.clock_mhz > 0 ? options.clock_mhz : array.clock_mhz) * 1e6;
-    // The kernels' cycles are those of a core with 256 int8 products a cycle.
-    constexpr double kCountedMacs = 256;
-    const double core_hz = clock_hz * array.macs_per_cycle_i8 / kCountedMacs;
     Estimate made;
     for (const TileActivity& tile : activity.tiles) {
         made.macs += tile.counts.macs;
-        made.compute_s = std::max(made.compute_s, static_cast<double>(tile.cycles) / core_hz);
+        made.compute_s =
+            std::max(made.compute_s, options.outlook.compute * static_cast<double>(tile.cycles) / clock_hz);
         made.local_loads_s =
             std::max(made.local_loads_s, static_cast<double>(tile.counts.load_bytes) /
                                              (static_cast<double>(array.local_load_bytes_per_cycle) * clock_hz));
@@ -225,7 +200,7 @@ Estimate estimate(const Activity& activity, const Array& array, const EstimateOp
     for (const StreamActivity& stream : activity.streams)
         made.streams_s = std::max(made.streams_s, static_cast<double>(stream.size_bytes) /
                                                       (static_cast<double>(array.stream_bytes_per_cycle) * clock_hz));
-    made.ddr_s = ddr_seconds(activity, array);
+    made.ddr_s = ddr_seconds(activity, array) / options.outlook.ddr;
     made.ends_s = end_seconds(activity, array, clock_hz);
     made.dispatch_s = options.batched ? kBatchedDispatchSeconds : kLoneDispatchSeconds;
     made.utilization =

@@ -14,9 +14,9 @@
 
 namespace tandem::npu {
 
-// What the objects of a FIFO hold, where a kernel reads its sizes from them.
+// What the objects of a FIFO or a buffer of the cores hold, where a kernel reads its sizes from them.
 struct Sample {
-    std::string fifo;
+    std::string name;
     std::vector<std::byte> object;
 };
 
@@ -35,9 +35,22 @@ Result<Activity> foresee(const Design& design, std::span<const Sample> samples =
 enum class Bound : uint8_t { compute, local_loads, streams, ddr };
 std::string_view name(Bound bound);
 
+// How kindly the array is taken, where nobody has measured it: what the compiler makes of the kernels, what is left of
+// the memory beside a GPU and its arbitration, and what it takes to change from one design to another.
+struct Outlook {
+    std::string_view name;
+    double compute = 1;       // times the modelled cycles
+    double ddr = 1;           // share of the array's rate
+    double change_s = 79e-6;  // of design; published for Strix: 79 to 192 us
+};
+inline constexpr Outlook kLow{.name = "low", .compute = 2.0, .ddr = 0.6, .change_s = 192e-6};
+inline constexpr Outlook kMiddle{.name = "middle", .compute = 1.15, .ddr = 0.8, .change_s = 135e-6};
+inline constexpr Outlook kHigh{.name = "high", .compute = 1.0, .ddr = 1.0, .change_s = 79e-6};
+
 struct EstimateOptions {
     double clock_mhz = 0;  // 0: the array's
     bool batched = true;   // one of several runs that are started together
+    Outlook outlook = kHigh;
 };
 
 // The parts run side by side, each is what it would take alone.

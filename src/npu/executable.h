@@ -9,6 +9,7 @@ namespace tandem::npu {
 
 struct CompileContext {
     std::shared_ptr<Workshop> shop;
+    std::shared_ptr<device::Backend> host;
     const graph::Program& program;
     const graph::Weights& weights;
     std::shared_ptr<device::KvCache> cache;

@@ -20,19 +20,18 @@ class HostScheduler {
             Channel& channel = channels_[transfers[i].fifo];
             if (std::ssize(channel.queued) == array_.shim.queue) wait(channel, channel.queued.front());
             issue(channel, i);
-            if (transfers[i].wait) wait(channel, i);
+            if (!transfers[i].wait) continue;
+            wait_for_results();
+            wait(channel, i);
         }
-        for (const Fifo& fifo : design_.fifos) {
-            const bool to_host = array_.kind(fifo.consumers.front()) == TileKind::shim;
-            Channel& channel = channels_[fifo.name];
-            if (to_host && !channel.queued.empty()) wait(channel, channel.queued.back());
-        }
+        wait_for_results();
         return std::move(steps_);
     }
 
   private:
     struct Channel {
         std::deque<size_t> queued;  // transfers that may not be done yet
+        bool to_host = false;
     };
 
     int shim_column(const std::string& name) const {
@@ -43,23 +42,33 @@ class HostScheduler {
 
     // Four channels with a queue of four each: there is always one of the sixteen descriptors left.
     void issue(Channel& channel, size_t transfer) {
-        std::set<int>& taken = taken_[shim_column(design_.sequence.transfers[transfer].fifo)];
+        const Transfer& moved = design_.sequence.transfers[transfer];
+        std::set<int>& taken = taken_[shim_column(moved.fifo)];
         int descriptor = 0;
         while (taken.count(descriptor) != 0) ++descriptor;
         CHECK(descriptor < array_.shim.descriptors, "more transfers under way than descriptors");
         taken.insert(descriptor);
         issued_[transfer] = steps_.size();
-        steps_.push_back({.kind = HostStep::Kind::issue, .transfer = transfer, .descriptor = descriptor});
+        channel.to_host = goes_to_host(design_, moved);
+        steps_.push_back(
+            {.kind = HostStep::Kind::issue, .transfer = transfer, .descriptor = descriptor, .token = channel.to_host});
         channel.queued.push_back(transfer);
     }
 
-    // A channel works in order: with this one, all before it are done.
+    void wait_for_results() {
+        for (auto& [fifo, channel] : channels_) {
+            if (channel.to_host && !channel.queued.empty()) wait(channel, channel.queued.back());
+        }
+    }
+
+    // A channel works in order, so that with this one all before it are done; but each token has to be taken.
     void wait(Channel& channel, size_t transfer) {
-        steps_[issued_.at(transfer)].token = true;
-        steps_.push_back({.kind = HostStep::Kind::wait, .transfer = transfer});
-        std::set<int>& taken = taken_[shim_column(design_.sequence.transfers[transfer].fifo)];
         while (!channel.queued.empty() && channel.queued.front() <= transfer) {
-            taken.erase(steps_[issued_.at(channel.queued.front())].descriptor);
+            const size_t first = channel.queued.front();
+            HostStep& issued = steps_[issued_.at(first)];
+            issued.token = issued.token || first == transfer;
+            taken_[shim_column(design_.sequence.transfers[first].fifo)].erase(issued.descriptor);
+            if (issued.token) steps_.push_back({.kind = HostStep::Kind::wait, .transfer = first});
             channel.queued.pop_front();
         }
     }
@@ -76,6 +85,12 @@ class HostScheduler {
 
 std::vector<HostStep> host_schedule(const Design& design, const Array& array) {
     return HostScheduler(design, array).run();
+}
+
+bool goes_to_host(const Design& design, const Transfer& transfer) {
+    const Fifo* const fifo = find_fifo(design, transfer.fifo);
+    CHECK(fifo != nullptr, "a transfer of no FIFO");
+    return fifo->producer.row != 0;
 }
 
 }  // namespace tandem::npu

@@ -9,15 +9,20 @@
 
 namespace tandem::npu {
 
+// What is written as MLIR, and what the emulator runs.
 struct HostStep {
     enum class Kind : uint8_t { issue, wait } kind = Kind::issue;
     size_t transfer = 0;  // index in the sequence
     int descriptor = 0;   // of its shim
-    bool token = false;   // somebody waits for it
+    bool token = false;   // its end is told by a token, and a wait of its channel takes one
 };
 
-// A channel queues a few transfers, so before a further one the host waits for the oldest of that FIFO. It waits at
-// last for all that goes to the host. Of a design that check() accepts.
+// Whatever goes to the host gives a token, so each of these transfers has a wait of its own; a transfer to the array
+// only where somebody waits for it. A channel queues a few transfers: before a further one the host waits for the
+// oldest of that FIFO. At last it waits for all that goes to the host. Of a design that check() accepts.
 std::vector<HostStep> host_schedule(const Design& design, const Array& array);
+
+// Whether the host gets what the transfer moves.
+bool goes_to_host(const Design& design, const Transfer& transfer);
 
 }  // namespace tandem::npu

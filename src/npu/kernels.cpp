@@ -12,19 +12,13 @@
 #include "base/check.h"
 
 extern "C" {
-void matmul_i8(const int8_t*, const int8_t*, int32_t*, int32_t, int32_t, int32_t);
-void zero_i32(int32_t*, int32_t);
-void scale_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, int32_t);
-void scale_bias_i32_f32(const int32_t*, const float*, const float*, float*, int32_t, int32_t);
-void requantize_i32_i8(const int32_t*, int8_t*, int32_t, int32_t);
-void quantize_f32_i8(const float*, int8_t*, float*, int32_t, int32_t);
-void quantize_blocks_f32_i8(const float*, int8_t*, float*, int32_t);
-void rms_norm_f32(const float*, const float*, float*, int32_t, int32_t, int32_t);
-void rope_f32(const float*, const float*, float*, int32_t, int32_t, int32_t);
-void glu_f32(const float*, const float*, float*, int32_t, int32_t);
-void add_f32(const float*, const float*, float*, int32_t);
-void softmax_f32(const float*, float*, int32_t, int32_t);
-void attention_begin(float*, float*, int32_t, int32_t);
+void gemm_begin_4x8x8(const int8_t*, const int8_t*, int32_t*, int32_t*);
+void gemm_add_4x8x8(const int8_t*, const int8_t*, int32_t*, const int32_t*);
+void gemm_end_4x8x8(int32_t*, const int32_t*);
+void gemm_begin_8x8x8(const int8_t*, const int8_t*, int32_t*, int32_t*);
+void gemm_add_8x8x8(const int8_t*, const int8_t*, int32_t*, const int32_t*);
+void gemm_end_8x8x8(int32_t*, const int32_t*);
+void attention_begin(const int8_t*, float*, float*, int32_t*, int32_t, int32_t);
 void attention_i8_step(const int8_t*, const float*, const int8_t*, const float*, const int8_t*, const float*, float*,
                        float*, const int32_t*);
 void attention_i8_tile(const int8_t*, const int8_t*, float*, float*, int32_t, int32_t, int32_t);
@@ -102,105 +96,51 @@ Status check_bytes(Arguments arguments, std::initializer_list<int64_t> needed) {
     return Ok{};
 }
 
-Status check_matmul(Arguments arguments) {
-    const int64_t m = arguments[3].value;
-    const int64_t k = arguments[4].value;
-    const int64_t n = arguments[5].value;
-    TRY(check_multiple("m", arguments[3].value, 8));
-    TRY(check_multiple("k", arguments[4].value, 8));
-    TRY(check_multiple("n", arguments[5].value, 16));
-    return check_bytes(arguments, {m * k, k * n, 4 * m * n});
+constexpr int64_t kGemmXBytes = int64_t{kGemmRows} * kGemmInner;
+constexpr int64_t kGemmWBytes = int64_t{kGemmColumns} * kGemmInner;
+constexpr int64_t kGemmYBytes = int64_t{4} * kGemmRows * kGemmColumns;
+constexpr int64_t kGemmBlockBytes = sizeof(GemmBlock);
+
+Status check_gemm_rows(const GemmHeader& header) {
+    if (header.rows >= 0 && header.rows <= kGemmRows && header.rows % 16 == 0) return Ok{};
+    return fail("a block of {} rows: 0, 16, 32, 48 or {} can be", header.rows, kGemmRows);
 }
 
-Status check_zero(Arguments arguments) {
-    TRY(check_multiple("count", arguments[1].value, 16));
-    return check_bytes(arguments, {int64_t{4} * arguments[1].value});
+Status check_gemm_begin(Arguments arguments) {
+    TRY(check_bytes(arguments, {kGemmXBytes, kGemmWBytes, kGemmYBytes, kGemmBlockBytes}));
+    const auto* header = static_cast<const GemmHeader*>(arguments[0].data);
+    if (header->objects < 1) return fail("{} objects in a block: there is at least one", header->objects);
+    return check_gemm_rows(*header);
 }
 
-Status check_scale_of(Arguments arguments, int64_t floats_of_column) {
-    const int64_t m = arguments[4].value;
-    const int64_t n = arguments[5].value;
-    TRY(check_multiple("m", arguments[4].value, 4));
-    TRY(check_multiple("n", arguments[5].value, 8));
-    return check_bytes(arguments, {4 * m * n, 4 * m, 4 * floats_of_column * n, 4 * m * n});
+Status check_gemm_add(Arguments arguments) {
+    TRY(check_bytes(arguments, {kGemmXBytes, kGemmWBytes, kGemmYBytes, kGemmBlockBytes}));
+    return check_gemm_rows(static_cast<const GemmBlock*>(arguments[3].data)->header);
 }
 
-Status check_scale(Arguments arguments) {
-    return check_scale_of(arguments, 1);
-}
-
-Status check_scale_bias(Arguments arguments) {
-    return check_scale_of(arguments, 2);
-}
-
-Status check_requantize(Arguments arguments) {
-    const int32_t shift = arguments[3].value;
-    TRY(check_multiple("count", arguments[2].value, 32));
-    if (shift < 0 || shift > 31) return fail("shift is {}: 0 to 31 can be done", shift);
-    return check_bytes(arguments, {int64_t{4} * arguments[2].value, arguments[2].value});
-}
-
-Status check_quantize(Arguments arguments) {
-    const int64_t rows = arguments[3].value;
-    const int64_t cols = arguments[4].value;
-    TRY(check_multiple("rows", arguments[3].value, 1));
-    TRY(check_multiple("cols", arguments[4].value, 16));
-    return check_bytes(arguments, {4 * rows * cols, rows * cols, 4 * rows});
-}
-
-Status check_quantize_blocks(Arguments arguments) {
-    const int64_t blocks = arguments[3].value;
-    TRY(check_multiple("blocks", arguments[3].value, 1));
-    return check_bytes(arguments, {128 * blocks, 32 * blocks, 4 * blocks});
-}
-
-Status check_rms_norm(Arguments arguments) {
-    const int64_t rows = arguments[3].value;
-    const int64_t cols = arguments[4].value;
-    TRY(check_multiple("rows", arguments[3].value, 1));
-    TRY(check_multiple("cols", arguments[4].value, 16));
-    return check_bytes(arguments, {4 * rows * cols, 4 * cols, 4 * rows * cols});
-}
-
-Status check_rope(Arguments arguments) {
-    const int64_t heads = arguments[3].value;
-    const int64_t head_dim = arguments[4].value;
-    const int32_t layout = arguments[5].value;
-    TRY(check_multiple("heads", arguments[3].value, 1));
-    TRY(check_multiple("head_dim", arguments[4].value, 32));
-    if (layout < 0 || layout > 1) return fail("layout is {}: 0 or 1 is known", layout);
-    return check_bytes(arguments, {4 * heads * head_dim, 4 * head_dim, 4 * heads * head_dim});
-}
-
-Status check_glu(Arguments arguments) {
-    const int64_t bytes = int64_t{4} * arguments[3].value;
-    const int32_t activation = arguments[4].value;
-    TRY(check_multiple("count", arguments[3].value, 16));
-    if (activation < 0 || activation > 2) return fail("activation is {}: 0, 1 or 2 is known", activation);
-    return check_bytes(arguments, {bytes, bytes, bytes});
-}
-
-Status check_add(Arguments arguments) {
-    const int64_t bytes = int64_t{4} * arguments[3].value;
-    TRY(check_multiple("count", arguments[3].value, 16));
-    return check_bytes(arguments, {bytes, bytes, bytes});
-}
-
-Status check_softmax(Arguments arguments) {
-    const int64_t bytes = int64_t{4} * arguments[2].value * arguments[3].value;
-    TRY(check_multiple("rows", arguments[2].value, 1));
-    TRY(check_multiple("cols", arguments[3].value, 16));
-    if (arguments[3].value == 0) return fail("cols is 0: a row needs an element");
-    return check_bytes(arguments, {bytes, bytes});
+Status check_gemm_end(Arguments arguments) {
+    return check_bytes(arguments, {kGemmYBytes, kGemmBlockBytes});
 }
 
 // Of the state only what stays between steps.
-Status check_attention_ends(Arguments arguments) {
+Status check_attention_end(Arguments arguments) {
     const int64_t queries = arguments[2].value;
     const int64_t head_dim = arguments[3].value;
     TRY(check_multiple("queries", arguments[2].value, 8));
     TRY(check_multiple("head_dim", arguments[3].value, 32));
     return check_bytes(arguments, {4 * queries * head_dim, 4 * attention_state_floats(queries, 0)});
+}
+
+Status check_attention_begin(Arguments arguments) {
+    const int64_t queries = arguments[4].value;
+    const int64_t head_dim = arguments[5].value;
+    TRY(check_multiple("queries", arguments[4].value, 8));
+    TRY(check_multiple("head_dim", arguments[5].value, 32));
+    TRY(check_bytes(arguments, {attention_q_bytes(queries, head_dim), 4 * queries * head_dim,
+                                4 * attention_state_floats(queries, 0), sizeof(int32_t)}));
+    const int32_t tiles = static_cast<const AttentionHeader*>(arguments[0].data)->key_tiles;
+    if (tiles < 0) return fail("{} tiles of keys follow", tiles);
+    return Ok{};
 }
 
 Status check_attention_step(Arguments arguments) {
@@ -240,25 +180,20 @@ Status check_attention_tile(Arguments arguments) {
 
 const std::vector<Kernel>& table() {
     static const std::vector<Kernel> kernels = {
-        describe<&::matmul_i8>(
-            {.name = "matmul_i8", .source = "matmul_i8.cc", .mmul = "4x8x8 i8", .check_sizes = check_matmul}),
-        describe<&::zero_i32>({.name = "zero_i32", .source = "zero_i32.cc", .check_sizes = check_zero}),
-        describe<&::scale_i32_f32>({.name = "scale_i32_f32", .source = "scale_i32_f32.cc", .check_sizes = check_scale}),
-        describe<&::scale_bias_i32_f32>(
-            {.name = "scale_bias_i32_f32", .source = "scale_i32_f32.cc", .check_sizes = check_scale_bias}),
-        describe<&::requantize_i32_i8>(
-            {.name = "requantize_i32_i8", .source = "requantize_i32_i8.cc", .check_sizes = check_requantize}),
-        describe<&::quantize_f32_i8>(
-            {.name = "quantize_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize}),
-        describe<&::quantize_blocks_f32_i8>(
-            {.name = "quantize_blocks_f32_i8", .source = "quantize_f32_i8.cc", .check_sizes = check_quantize_blocks}),
-        describe<&::rms_norm_f32>({.name = "rms_norm_f32", .source = "rms_norm_f32.cc", .check_sizes = check_rms_norm}),
-        describe<&::rope_f32>({.name = "rope_f32", .source = "rope_f32.cc", .check_sizes = check_rope}),
-        describe<&::glu_f32>({.name = "glu_f32", .source = "glu_f32.cc", .check_sizes = check_glu}),
-        describe<&::add_f32>({.name = "add_f32", .source = "add_f32.cc", .check_sizes = check_add}),
-        describe<&::softmax_f32>({.name = "softmax_f32", .source = "softmax_f32.cc", .check_sizes = check_softmax}),
+        describe<&::gemm_begin_4x8x8>(
+            {.name = "gemm_begin_4x8x8", .source = "gemm_4x8x8.cc", .check_sizes = check_gemm_begin}),
+        describe<&::gemm_add_4x8x8>(
+            {.name = "gemm_add_4x8x8", .source = "gemm_4x8x8.cc", .mmul = "4x8x8 i8", .check_sizes = check_gemm_add}),
+        describe<&::gemm_end_4x8x8>(
+            {.name = "gemm_end_4x8x8", .source = "gemm_4x8x8.cc", .check_sizes = check_gemm_end}),
+        describe<&::gemm_begin_8x8x8>(
+            {.name = "gemm_begin_8x8x8", .source = "gemm_8x8x8.cc", .check_sizes = check_gemm_begin}),
+        describe<&::gemm_add_8x8x8>(
+            {.name = "gemm_add_8x8x8", .source = "gemm_8x8x8.cc", .mmul = "8x8x8 i8", .check_sizes = check_gemm_add}),
+        describe<&::gemm_end_8x8x8>(
+            {.name = "gemm_end_8x8x8", .source = "gemm_8x8x8.cc", .check_sizes = check_gemm_end}),
         describe<&::attention_begin>(
-            {.name = "attention_begin", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),
+            {.name = "attention_begin", .source = "attention_i8.cc", .check_sizes = check_attention_begin}),
         describe<&::attention_i8_step>({.name = "attention_i8_step",
                                         .source = "attention_i8.cc",
                                         .mmul = "4x8x8 i8",
@@ -268,7 +203,7 @@ const std::vector<Kernel>& table() {
                                         .mmul = "4x8x8 i8",
                                         .check_sizes = check_attention_tile}),
         describe<&::attention_end>(
-            {.name = "attention_end", .source = "attention_i8.cc", .check_sizes = check_attention_ends}),
+            {.name = "attention_end", .source = "attention_i8.cc", .check_sizes = check_attention_end}),
     };
     return kernels;
 }
@@ -285,9 +220,11 @@ Counts& Counts::operator+=(const Counts& other) {
     return *this;
 }
 
-uint64_t Counts::cycles() const {
-    const double vector = static_cast<double>(matrix_cycles) + static_cast<double>(vector_ops) / kVectorEfficiency;
-    const double busiest = std::max({vector, static_cast<double>(load_bytes) / 64, static_cast<double>(scalar_ops)});
+uint64_t Counts::cycles(const IssueRates& rates) const {
+    const double vector = static_cast<double>(matrix_cycles) / rates.matrix_products +
+                          static_cast<double>(vector_ops) / kVectorEfficiency;
+    const double loads = static_cast<double>(load_bytes) / rates.load_bytes;
+    const double busiest = std::max({vector, loads, static_cast<double>(scalar_ops)});
     return static_cast<uint64_t>(std::ceil(busiest + kStoreGap * static_cast<double>(store_bytes) / 32));
 }
 

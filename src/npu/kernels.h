@@ -6,23 +6,12 @@
 //
 // kernel                  what it does
 //
-// matmul_i8               c += a b; a T(4,8) of [m][k], b T(8,8) of [k][n], c T(4,8) of [m][n]; m and k are multiples
-//                         of 8, n of 16
-// zero_i32                c = 0; count is a multiple of 16
-// scale_i32_f32           y = c * row_scale * col_scale; c, y T(4,8) of [m][n]; m is a multiple of 4, n of 8
-// scale_bias_i32_f32      the same and a bias for each column: n floats behind the scales of the columns
-// requantize_i32_i8       y = c / 2^shift to the nearest, within int8; count is a multiple of 32
-// quantize_f32_i8         rows of x to int8 by their largest magnitude / 127; cols is a multiple of 16
-// quantize_blocks_f32_i8  the same for blocks of 32: the int8 cache
-// rms_norm_f32            y = x / sqrt(mean(x^2) + eps) * weight for rows; cols is a multiple of 16; eps as bits
-// rope_f32                the heads of one token, [heads][head_dim]; cos_sin: the cosines of all pairs, then the sines;
-//                         layout 0: element i pairs with i + head_dim / 2, 1: 2i with 2i + 1; head_dim is a multiple
-//                         of 32
-// glu_f32                 y = activation(gate) * up; 0 SiLU, 1 GELU by tanh, 2 GELU by erf; count is a multiple of 16
-// add_f32                 y = a + b; y may be a or b; count is a multiple of 16
-// softmax_f32             of rows; cols is a multiple of 16
+// gemm_begin_RxSxT        remembers the header and the scales of a block in `block` (GemmBlock) and clears y
+// gemm_add_RxSxT          y += x w of one object each, the rows that are there; x T(R,8) of [64][112], w T(8,8) of
+//                         [112][64], y T(R,8) of [64][64]; R is 4 or 8, as the cores multiply
+// gemm_end_RxSxT          y = y * row scale * column scale + bias, in place: sums of i32 become f32
 //
-// attention_begin         out = 0 and an empty state, before the first tile of keys
+// attention_begin         out = 0 and an empty state, before the first tile of keys; `count` gets how many there are
 // attention_i8_step       one tile of keys and values; what is in AttentionHeader may change with every tile
 //                           q        T(4,8) of [queries][head_dim]
 //                           q_scale  [queries]
@@ -33,9 +22,9 @@
 // attention_i8_tile       the same, with a header, q, q_scale in one object and a header, k, v, k_scale, v_scale in one
 // attention_end           out /= the sum of the weights; zeros for a query that saw no key
 //
-// How exact: rms_norm, rope, scale and quantize multiply floats as sums of three bfloat16, within 2^-21. glu, softmax
-// and attention take two; their products and powers of two are within 2^-14. Attention weights are uint8, 255 for the
-// largest weight of a query in this tile; the powers they are made of are bfloat16, within 2^-7.
+// How exact: gemm_end multiplies floats as sums of three bfloat16, within 2^-21. Attention takes two; its products and
+// powers of two are within 2^-14. Attention weights are uint8, 255 for the largest weight of a query in this tile; the
+// powers they are made of are bfloat16, within 2^-7.
 //
 // What fits into a tile beside 1 KB of stack, with k, v and their scales twice: 16 queries and 32 keys of 256 elements
 // (59 KB), 16 queries and 64 keys of 128 (52 KB), 32 queries and 32 keys of 128 (43 KB).
@@ -49,6 +38,7 @@
 #include "base/result.h"
 #include "npu/design.h"
 #include "npu/kernels/attention_header.h"
+#include "npu/kernels/gemm_header.h"
 
 namespace tandem::npu {
 
@@ -69,6 +59,12 @@ struct KernelParameter {
     bool operator==(const KernelParameter&) const = default;
 };
 
+// What a core issues in a cycle of that call.
+struct IssueRates {
+    double matrix_products = 1;  // of 4x8x8 in int8; 2 where the kernel multiplies in the larger shape of the core
+    double load_bytes = 64;      // 32 where two buffers that it reads side by side lie in one bank
+};
+
 // What a call did, counted while it ran on the host.
 struct Counts {
     uint64_t macs = 0;
@@ -82,10 +78,10 @@ struct Counts {
 
     bool operator==(const Counts&) const = default;
 
-    // An estimate for AIE2, calibrated to published figures: see kVectorEfficiency and kStoreGap. In one cycle a core
-    // issues two loads and a store of 32 bytes, one operation of the vector unit (a matrix product is one as well) and
-    // one scalar one; the busiest of these decides.
-    uint64_t cycles() const;
+    // An estimate, calibrated to published figures: see kVectorEfficiency and kStoreGap. In one cycle a core issues two
+    // loads and a store of 32 bytes, one operation of the vector unit (a matrix product is one as well) and one scalar
+    // one; the busiest of these decides.
+    uint64_t cycles(const IssueRates& rates = {}) const;
 };
 
 // Loops of matrix products issue one a cycle. Other vector code is less tight: the share of cycles it issues in.

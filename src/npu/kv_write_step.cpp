@@ -21,7 +21,7 @@ class KvWriteStep final : public Step {
             for (const bool values : {false, true}) {
                 const Operand& from = values ? v_ : k_;
                 scatter({.cache = *cache_, .layer = layer_, .values = values, .blocks = sequence.blocks[group]},
-                        {sequence.past, sequence.rows, from.data() + sequence.first_row * from.cols}, shop_.threads());
+                        {sequence.past, sequence.rows, from.values + sequence.first_row * from.cols}, shop_.threads());
             }
         }
         return 0.0;

@@ -15,23 +15,26 @@ constexpr size_t kBias = 2;  // of the inputs, where there is one
 struct LinearShape {
     int64_t k = 0;
     int64_t n = 0;
-    bool bias = false;
 };
 
 Result<GemmLayout> layout_of(const Array& array, int64_t rows, const LinearShape& shape) {
-    return gemm_layout(
-        {.m = design_rows(rows), .k = shape.k, .n = shape.n, .array = std::string(array.name), .bias = shape.bias});
+    return gemm_layout({.m = rows, .k = shape.k, .n = shape.n, .array = std::string(array.name)});
+}
+
+// What a product of so many rows is rounded up to: designs differ by no less.
+int64_t gemm_rows(const Array& array, int64_t rows) {
+    const int64_t step = int64_t{array.rows - 2} * kGemmRows;
+    return (rows + step - 1) / step * step;
 }
 
 class LinearStep final : public Step {
   public:
-    LinearStep(Workshop& shop, const StepSource& source, std::shared_ptr<Buffer> weight, bool bias)
+    LinearStep(Workshop& shop, const StepSource& source, std::shared_ptr<Buffer> weight)
         : shop_(shop),
           x_id_(source.node.inputs[1]),
           x_(source.input(1)),
           y_(source.output()),
-          weight_(std::move(weight)),
-          bias_(bias) {}
+          weight_(std::move(weight)) {}
 
     Result<double> run(const StepContext& context) override {
         const Sized& sized = *TRY(for_rows(context.rows));
@@ -39,13 +42,14 @@ class LinearStep final : public Step {
         Buffer* const x = TRY(shop_.scratch(kPackedX, layout.x_bytes()));
         const Workshop::PackedValue packed{context.run, x_id_};
         if (!shop_.is_packed(packed)) {
-            quantize_x(layout, {.values = x_.data(), .rows = context.rows, .columns = x_.cols, .stride = x_.cols},
+            quantize_x(layout, {.values = x_.values, .rows = context.rows, .columns = x_.cols, .stride = x_.cols},
                        shop_.threads(), x->bytes().first(static_cast<size_t>(layout.x_bytes())));
+            x->mark_written();
             shop_.set_packed(packed);
         }
-        const bool in_place = layout.n == y_.cols && layout.m <= y_.rows;
-        Buffer* const y = in_place ? y_.buffer.get() : TRY(shop_.scratch(1, layout.y_bytes()));
-        Buffer* const arguments[] = {x, weight_.get(), y};
+        const bool in_place = y_.device && layout.n == y_.cols && layout.m <= y_.rows;
+        const std::shared_ptr<Buffer> y = in_place ? y_.device : TRY(shop_.result(kCopiedY, layout.y_bytes()));
+        Buffer* const arguments[] = {x, weight_.get(), y.get()};
         const RunReport report = TRY(sized.design->run(arguments));
         if (!in_place) copy_out(*y, layout.n, context.rows);
         return report.seconds;
@@ -54,6 +58,7 @@ class LinearStep final : public Step {
   private:
     // Of the scratch memory, which other steps leave alone. How x lies there depends on its size alone.
     static constexpr size_t kPackedX = 4;
+    static constexpr size_t kCopiedY = 0;  // of what the array alone writes
 
     struct Sized {
         GemmLayout layout;
@@ -61,8 +66,8 @@ class LinearStep final : public Step {
     };
 
     Result<const Sized*> for_rows(int64_t rows) {
-        return sized_.get(design_rows(rows), [&]() -> Result<Sized> {
-            const GemmLayout layout = TRY(layout_of(shop_.array(), rows, {x_.cols, y_.cols, bias_}));
+        return sized_.get(gemm_rows(shop_.array(), rows), [&]() -> Result<Sized> {
+            const GemmLayout layout = TRY(layout_of(shop_.array(), rows, {x_.cols, y_.cols}));
             const Design design = TRY(gemm_i8(layout));
             LoadedDesign* const loaded = TRY(shop_.load(design));
             return Sized{layout, loaded};
@@ -72,15 +77,14 @@ class LinearStep final : public Step {
     void copy_out(const Buffer& y, int64_t stride, int64_t rows) const {
         const auto* from = reinterpret_cast<const float*>(y.bytes().data());
         const size_t row_bytes = static_cast<size_t>(y_.cols) * sizeof(float);
-        for (int64_t row = 0; row < rows; ++row) std::memcpy(y_.data() + row * y_.cols, from + row * stride, row_bytes);
+        for (int64_t row = 0; row < rows; ++row) std::memcpy(y_.values + row * y_.cols, from + row * stride, row_bytes);
     }
 
     Workshop& shop_;
     graph::ValueId x_id_;
     Operand x_, y_;
-    std::shared_ptr<Buffer> weight_;
-    bool bias_;                     // which comes with the weight
-    BySize<int64_t, Sized> sized_;  // by rows
+    std::shared_ptr<Buffer> weight_;  // with its bias
+    BySize<int64_t, Sized> sized_;    // by rows
 };
 
 std::string linear_obstacle(const graph::Program& program, const graph::Node& node) {
@@ -99,7 +103,7 @@ Result<std::unique_ptr<Step>> make_linear(Workshop& shop, const StepSource& sour
     const graph::WeightView* const view = TRY(find_weight(source, 0));
     const graph::WeightView* const bias_view = bias ? TRY(find_weight(source, kBias)) : nullptr;
     std::shared_ptr<Buffer> weight = TRY(shop.weight(source.input_value(0).name, *view, bias_view));
-    return std::unique_ptr<Step>(std::make_unique<LinearStep>(shop, source, std::move(weight), bias));
+    return std::unique_ptr<Step>(std::make_unique<LinearStep>(shop, source, std::move(weight)));
 }
 
 // Whether a product before this one has packed what both take.
@@ -111,24 +115,27 @@ bool is_packed_before(const graph::Program& program, const graph::Node& node) {
     return false;
 }
 
-Result<Cost> cost_of_linear(const Array& array, int64_t rows, const LinearShape& shape) {
-    const GemmLayout layout = TRY(layout_of(array, rows, shape));
+Result<Cost> cost_of_linear(const Assumed& assumed, int64_t rows, const LinearShape& shape) {
+    const GemmLayout layout = TRY(layout_of(assumed.array, rows, shape));
     const Design design = TRY(gemm_i8(layout));
-    Cost cost = TRY(cost_of(design, array));
-    if (layout.n != shape.n) cost += cost_of(HostWork{.copied = static_cast<double>(rows * shape.n) * sizeof(float)});
+    Cost cost = TRY(cost_of(design, assumed, gemm_samples(layout)));
+    // The results are thrown out of the host's caches before it reads them.
+    HostWork work{.flushed = static_cast<double>(layout.y_bytes())};
+    if (layout.n != shape.n) work.copied = static_cast<double>(rows * shape.n) * sizeof(float);
+    cost += cost_of(work);
     return cost;
 }
 
 Result<Cost> predict_linear(CostTable& costs, const graph::Program& program, const graph::Node& node,
                             const device::Batch& batch) {
     const LinearShape shape{.k = program.value(node.inputs[1]).type.cols(),
-                            .n = program.value(node.output).type.cols(),
-                            .bias = node.inputs.size() > kBias};
-    const int64_t rows = design_rows(std::ssize(batch.tokens));
-    const std::string key = fmt::format("linear {} {} {} {}", rows, shape.k, shape.n, shape.bias);
-    Cost cost = TRY(costs.get(key, [&] { return cost_of_linear(costs.array(), rows, shape); }));
+                            .n = program.value(node.output).type.cols()};
+    const int64_t rows = gemm_rows(costs.array(), std::ssize(batch.tokens));
+    const std::string key = fmt::format("linear {} {} {}", rows, shape.k, shape.n);
+    Cost cost = TRY(costs.get(key, [&] { return cost_of_linear(costs.assumed(), rows, shape); }));
     if (!is_packed_before(program, node))
-        cost += cost_of(HostWork{.rounded = static_cast<double>(std::ssize(batch.tokens) * shape.k)});
+        cost += cost_of(HostWork{.rounded = static_cast<double>(std::ssize(batch.tokens) * shape.k),
+                                 .flushed = static_cast<double>(rows * shape.k)});
     return cost;
 }
 

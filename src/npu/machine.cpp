@@ -79,31 +79,50 @@ bool Stream::step(std::vector<size_t>& ended) {
         moved = true;
         if (!transfers.empty() && transfers.front().left_bytes == 0) {
             ended.push_back(transfers.front().index);
+            if (transfers.front().token) ++tokens;
             transfers.pop_front();
         }
     }
     return moved;
 }
 
-void Stream::move_object() {
+// One descriptor after another on the side that has several.
+void Stream::copy_object(AccessCursor* transfer, const Sink* sink) const {
     const int64_t size_bytes = fifo->object.size_bytes();
-    ActiveTransfer* const transfer = transfers.empty() ? nullptr : &transfers.front();
-    if (sinks.empty()) {
-        AccessCursor from(runs, source->to_read(reader) + offset_bytes);
-        AccessCursor::copy(from, transfer->cursor, size_bytes);
+    std::byte* const from = source == nullptr ? nullptr : source->to_read(reader) + offset_bytes;
+    std::byte* const to = sink == nullptr ? nullptr : sink->pool->to_write(sink->writer) + sink->offset_bytes;
+    if (source == nullptr || (sink != nullptr && sink->parts.size() > 1)) {
+        AccessCursor reads = source == nullptr ? *transfer : AccessCursor(parts[0].runs, from);
+        for (const PartRuns& part : sink->parts) {
+            AccessCursor writes(part.runs, to + part.offset_bytes);
+            AccessCursor::copy(reads, writes, part.runs.size_bytes());
+        }
+        if (source == nullptr) *transfer = reads;
+        return;
     }
+    AccessCursor writes = sink == nullptr ? *transfer : AccessCursor(sink->parts[0].runs, to);
+    for (const PartRuns& part : parts) {
+        AccessCursor reads(part.runs, from + part.offset_bytes);
+        AccessCursor::copy(reads, writes, std::min(size_bytes, part.runs.size_bytes()));
+    }
+    if (sink == nullptr) *transfer = writes;
+}
+
+void Stream::move_object() {
+    ActiveTransfer* const transfer = transfers.empty() ? nullptr : &transfers.front();
+    AccessCursor* const cursor = transfer == nullptr ? nullptr : &transfer->cursor;
+    if (sinks.empty()) copy_object(cursor, nullptr);
     std::optional<AccessCursor> after;
     for (const Sink& sink : sinks) {
-        AccessCursor from =
-            source != nullptr ? AccessCursor(runs, source->to_read(reader) + offset_bytes) : transfer->cursor;
-        AccessCursor to(sink.runs, sink.pool->to_write(sink.writer) + sink.offset_bytes);
-        AccessCursor::copy(from, to, size_bytes);
+        std::optional<AccessCursor> of_sink;
+        if (cursor != nullptr) of_sink = *cursor;
+        copy_object(of_sink ? &*of_sink : nullptr, &sink);
         sink.pool->wrote(sink.writer, 1);
-        after = from;
+        after = of_sink;
     }
     if (source != nullptr) source->has_read(reader, 1);
-    if (source == nullptr) transfer->cursor = *after;
-    if (transfer != nullptr) transfer->left_bytes -= size_bytes;
+    if (source == nullptr) *cursor = *after;
+    if (transfer != nullptr) transfer->left_bytes -= fifo->object.size_bytes();
     ++objects;
 }
 

@@ -14,6 +14,7 @@
 #include "npu/array.h"
 #include "npu/design.h"
 #include "npu/emulator.h"
+#include "npu/host_schedule.h"
 #include "npu/walk.h"
 
 namespace tandem::npu {
@@ -72,8 +73,16 @@ class Pool {
 // A transfer of the sequence under way.
 struct ActiveTransfer {
     size_t index = 0;
+    int descriptor = 0;
+    bool token = false;
     AccessCursor cursor;
     int64_t left_bytes = 0;
+};
+
+// A descriptor at one end of a stream: the part of an object that it walks over, and how.
+struct PartRuns {
+    int64_t offset_bytes = 0;
+    Runs runs;
 };
 
 // The DMA channels and the wires of one FIFO: takes an object as soon as it is there and every consumer has space.
@@ -82,16 +91,17 @@ struct Stream {
         Pool* pool = nullptr;
         size_t writer = 0;
         int64_t offset_bytes = 0;
-        Runs runs = {};
+        std::vector<PartRuns> parts = {};
     };
 
     const Fifo* fifo = nullptr;
     Pool* source = nullptr;  // none: filled by transfers
     size_t reader = 0;
     int64_t offset_bytes = 0;
-    Runs runs = {};
+    std::vector<PartRuns> parts = {};
     std::vector<Sink> sinks = {};  // none: drained by transfers
     std::deque<ActiveTransfer> transfers = {};
+    uint64_t tokens = 0;  // of transfers that ended, which nobody has waited for
     uint64_t objects = 0;
 
     bool source_ready() const { return source != nullptr ? source->can_read(reader, 1) : !transfers.empty(); }
@@ -102,6 +112,8 @@ struct Stream {
 
   private:
     void move_object();
+    // From the source or the transfer to the sink or the transfer, which is moved on.
+    void copy_object(AccessCursor* transfer, const Sink* sink) const;
 };
 
 // One core: runs its statements until it has to wait.
@@ -115,10 +127,13 @@ class Core {
     };
 
     static Result<Core> make(const Design& design, const Worker& worker, const KernelFinder& kernels,
-                             std::vector<End> ends);
+                             std::vector<End> ends, const Array& array);
 
     Result<bool> run();  // true: it got on
-    bool ended() const { return at_ == ops_.size(); }
+    // Between two rounds: it has taken nothing of the next.
+    bool idle() const { return !begun_; }
+    // In the middle of a round, or before one for want of space.
+    bool is_stuck() const;
     std::string waits_for() const;
     const TileActivity& activity() const { return activity_; }
     void reset();
@@ -127,9 +142,10 @@ class Core {
     struct Op {
         enum class Kind : uint8_t { acquire, release, call, loop, next };
         Kind kind = Kind::call;
-        size_t index = 0;    // of the end or the call
-        uint64_t count = 0;  // objects or iterations
-        size_t jump = 0;     // loop: past its end; next: its first statement
+        size_t index = 0;                    // of the end or the call
+        uint64_t count = 0;                  // objects or iterations
+        size_t jump = 0;                     // loop: past its end; next: its first statement
+        const std::byte* counter = nullptr;  // of a loop: where the number of its iterations is
     };
     struct ObjectOf {
         size_t argument = 0;
@@ -138,6 +154,7 @@ class Core {
     };
     struct PreparedCall {
         const Kernel* kernel = nullptr;
+        IssueRates rates = {};
         std::vector<KernelArgument> arguments = {};
         std::vector<ObjectOf> objects = {};
         std::vector<size_t> buffers = {};  // of the worker, in use by this call
@@ -148,11 +165,20 @@ class Core {
         GuardedMemory memory;
     };
 
+    // What its statements are made from.
+    struct Source {
+        const Design& design;
+        const Worker& worker;
+        const KernelFinder& kernels;
+        const Array& array;
+    };
+
     Core() = default;
-    Status add_statements(const Design& design, const std::vector<Statement>& body, const KernelFinder& kernels,
-                          int depth);
-    Status add_call(const Design& design, const Call& call, const KernelFinder& kernels);
+    Status add_statements(const Source& source, const std::vector<Statement>& body, int depth);
+    Status add_call(const Source& source, const Call& call);
+    Status enter(const Op& op);
     Result<size_t> find_end(const std::string& fifo) const;
+    Result<const Local*> find_local(const std::string& name) const;
     bool acquire(const Op& op);
     Status release(const Op& op);
     Status call(PreparedCall& call);
@@ -164,6 +190,7 @@ class Core {
     std::vector<End> ends_;
     std::vector<Local> locals_;
     size_t at_ = 0;
+    bool begun_ = false;  // it has taken an object in this round
     std::vector<uint64_t> iterations_left_;
     TileActivity activity_;
 };
@@ -176,6 +203,7 @@ struct Machine {
     std::vector<std::unique_ptr<Pool>> pools;
     std::vector<Stream> streams;
     std::vector<Core> cores;
+    std::vector<HostStep> steps;           // of the host, as they are written for the device
     std::vector<Runs> transfer_runs;       // per transfer of the sequence
     std::vector<size_t> transfer_streams;  // whose it is
 

@@ -19,15 +19,17 @@ class Builder {
         for (const Link& link : machine_.design.links) TRY(add_link(link));
         for (const Fifo& fifo : machine_.design.fifos) TRY(add_fifo(fifo));
         for (const Worker& worker : machine_.design.workers) {
-            machine_.cores.push_back(TRY(Core::make(machine_.design, worker, kernels_, ends_[worker.tile])));
+            machine_.cores.push_back(
+                TRY(Core::make(machine_.design, worker, kernels_, ends_[worker.tile], *machine_.array)));
         }
         for (const Transfer& transfer : machine_.design.sequence.transfers) TRY(add_transfer(transfer));
+        machine_.steps = host_schedule(machine_.design, *machine_.array);
         return Ok{};
     }
 
   private:
     // Where a FIFO meets a link: which of the pool's writers or readers it is, and where its part begins.
-    struct Part {
+    struct Meeting {
         Pool* pool = nullptr;
         size_t index = 0;
         int64_t offset_bytes = 0;
@@ -58,7 +60,7 @@ class Builder {
     }
 
     Status add_parts(const Link& link, const std::vector<std::string>& names, bool cut, Pool& pool,
-                     std::map<std::string, Part>& parts) {
+                     std::map<std::string, Meeting>& parts) {
         for (size_t i = 0; i < names.size(); ++i) {
             const Fifo* fifo = TRY(fifo_named(names[i]));
             if (cut && link.offsets.size() != names.size())
@@ -85,7 +87,7 @@ class Builder {
         }
         Stream stream;
         stream.fifo = &fifo;
-        stream.runs = TRY(runs_of(fifo, fifo.to_stream, "reads"));
+        stream.parts = TRY(parts_of(fifo, true, fifo.to_stream, "reads"));
         if (const auto link = link_out_.find(fifo.name); link != link_out_.end()) {
             stream.source = link->second.pool;
             stream.reader = link->second.index;
@@ -105,7 +107,10 @@ class Builder {
         const Tile tile = fifo.consumers[i];
         const Access access = i < fifo.from_stream.size() ? fifo.from_stream[i] : Access{};
         Stream::Sink sink;
-        sink.runs = TRY(runs_of(fifo, access, "writes"));
+        sink.parts = TRY(parts_of(fifo, false, access, "writes"));
+        if (sink.parts.size() > 1 && stream.parts.size() > 1)
+            return fail("design '{}': FIFO '{}' is joined at one end and distributed at the other",
+                        machine_.design.name, fifo.name);
         const auto link = link_in_.find(fifo.name);
         if (is_shim(tile)) {
             if (fifo.consumers.size() > 1)
@@ -125,13 +130,18 @@ class Builder {
         return Ok{};
     }
 
-    Result<Runs> runs_of(const Fifo& fifo, const Access& access, std::string_view verb) const {
-        if (!access.empty() && elements(access) != fifo.object.count)
-            return fail("design '{}': FIFO '{}' {} {} elements of objects of {}", machine_.design.name, fifo.name, verb,
-                        elements(access), fifo.object.count);
-        TRY(check_access(access, 0, fifo.object,
-                         fmt::format("design '{}': FIFO '{}'", machine_.design.name, fifo.name)));
-        return Runs(access, fifo.object);
+    Result<std::vector<PartRuns>> parts_of(const Fifo& fifo, bool producer, const Access& access,
+                                           std::string_view verb) const {
+        std::vector<PartRuns> parts;
+        for (const Part& part : parts_at(machine_.design, fifo, producer)) {
+            if (!access.empty() && elements(access) != part.count)
+                return fail("design '{}': FIFO '{}' {} {} elements of {}", machine_.design.name, fifo.name, verb,
+                            elements(access), part.count);
+            const ObjectType type{fifo.object.element, part.count};
+            TRY(check_access(access, 0, type, fmt::format("design '{}': FIFO '{}'", machine_.design.name, fifo.name)));
+            parts.push_back({part.offset * size_bytes(type.element), Runs(access, type)});
+        }
+        return parts;
     }
 
     Status add_transfer(const Transfer& transfer) {
@@ -159,8 +169,8 @@ class Builder {
 
     Machine& machine_;
     const KernelFinder& kernels_;
-    std::map<std::string, Part> link_in_;
-    std::map<std::string, Part> link_out_;
+    std::map<std::string, Meeting> link_in_;
+    std::map<std::string, Meeting> link_out_;
     std::map<Tile, std::vector<Core::End>> ends_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -83,8 +84,15 @@ class MlirText {
     int values_ = 0;
 };
 
+bool has_counter(const std::vector<Statement>& body) {
+    return std::any_of(body.begin(), body.end(), [](const Statement& statement) {
+        const auto* loop = std::get_if<Loop>(&statement);
+        return loop != nullptr && (!loop->counter.empty() || has_counter(loop->body));
+    });
+}
+
 // The core of a worker. An acquire of the dialect names how many objects are held in all, and what it yields gives
-// access to these even after some of them were released.
+// access to these, the oldest first; that some of them were released is followed by the compiler.
 class CoreText {
   public:
     CoreText(const Design& design, const Worker& worker, MlirText& text)
@@ -94,10 +102,11 @@ class CoreText {
         for (const LocalBuffer& buffer : worker_.buffers)
             text_.line("{} = \"aie.buffer\"({}) <{{sym_name = \"{}\"}}> : (index) -> {}", buffer_value(buffer.name),
                        tile_name(worker_.tile), buffer_value(buffer.name).substr(1), memref(buffer.type));
-        text_.line("{} = \"aie.core\"({}) <{{stack_size = {} : i32}}> ({{", text_.value(), tile_name(worker_.tile),
-                   worker_.stack_bytes);
+        // Objects are counted while the core runs where a loop's rounds are not known before.
+        text_.line("{} = \"aie.core\"({}) <{{{}stack_size = {} : i32}}> ({{", text_.value(), tile_name(worker_.tile),
+                   has_counter(worker_.body) ? "dynamic_objfifo_lowering = true, " : "", worker_.stack_bytes);
         text_.open();
-        write_loop(std::numeric_limits<int64_t>::max(), worker_.body);
+        write_loop({.count = std::numeric_limits<int64_t>::max(), .body = worker_.body});
         text_.line("\"aie.end\"() : () -> ()");
         text_.close();
         text_.line("}}) : (index) -> index");
@@ -106,8 +115,7 @@ class CoreText {
   private:
     struct Held {
         int64_t count = 0;
-        std::string view;      // of the last acquire; empty: there is none to use here
-        int64_t released = 0;  // since then
+        std::string view;  // of the last acquire; empty: there is none to use here
     };
 
     std::string buffer_value(const std::string& name) const {
@@ -120,17 +128,28 @@ class CoreText {
         return value;
     }
 
-    void write_loop(int64_t count, const std::vector<Statement>& body) {
+    std::string rounds(const Loop& loop, const std::string& first) {
+        if (loop.counter.empty()) return constant(loop.count, "index");
+        const ObjectType& type = find_buffer(worker_, loop.counter)->type;
+        const std::string number = text_.value();
+        std::string count = text_.value();
+        text_.line("{} = \"memref.load\"({}, {}) : ({}, index) -> i32", number, buffer_value(loop.counter), first,
+                   memref(type));
+        text_.line("{} = \"arith.index_cast\"({}) : (i32) -> index", count, number);
+        return count;
+    }
+
+    void write_loop(const Loop& loop) {
         std::set<std::string> touched;
-        add_touched(body, touched);
+        add_touched(loop.body, touched);
         const std::string first = constant(0, "index");
-        const std::string last = constant(count, "index");
+        const std::string last = rounds(loop, first);
         const std::string step = constant(1, "index");
         text_.line("\"scf.for\"({}, {}, {}) ({{", first, last, step);
         text_.line("^bb0({}: index):", text_.value());
         text_.open();
         forget_views(touched);  // from the second round on, they are of other objects
-        for (const Statement& statement : body) write_statement(statement);
+        for (const Statement& statement : loop.body) write_statement(statement);
         text_.line("\"scf.yield\"() : () -> ()");
         text_.close();
         text_.line("}}) : (index, index, index) -> ()");
@@ -148,15 +167,13 @@ class CoreText {
         } else if (const auto* release = std::get_if<Release>(&statement)) {
             Held& held = held_[release->fifo];
             held.count -= release->count;
-            held.released += release->count;
             text_.line(
                 "\"aie.objectfifo.release\"() <{{objFifo_name = @{}, port = {} : i32, size = {} : i32}}> : () -> ()",
                 release->fifo, port(release->fifo), release->count);
         } else if (const auto* call = std::get_if<Call>(&statement)) {
             write_call(*call);
         } else {
-            const Loop& loop = std::get<Loop>(statement);
-            write_loop(loop.count, loop.body);
+            write_loop(std::get<Loop>(statement));
         }
     }
 
@@ -171,7 +188,6 @@ class CoreText {
     void write_acquire(const std::string& fifo) {
         Held& held = held_[fifo];
         held.view = text_.value();
-        held.released = 0;
         text_.line(
             "{} = \"aie.objectfifo.acquire\"() <{{objFifo_name = @{}, port = {} : i32, size = {} : i32}}> : () -> {}",
             held.view, fifo, port(fifo), held.count, view_type(fifo));
@@ -203,7 +219,7 @@ class CoreText {
         const ObjectType& type = find_fifo(design_, object.fifo)->object;
         std::string value = text_.value();
         text_.line("{} = \"aie.objectfifo.subview.access\"({}) <{{index = {} : i32}}> : ({}) -> {}", value, held.view,
-                   held.released + object.object, view_type(object.fifo), memref(type));
+                   object.object, view_type(object.fifo), memref(type));
         return narrowed(std::move(value), type, taken);
     }
 
@@ -306,7 +322,7 @@ void write_sequence(const Design& design, const Array& array, MlirText& text) {
 
 }  // namespace
 
-std::string to_mlir(const Design& design) {
+std::string to_mlir(const Design& design, MlirPart part) {
     const Array* array = find_array(design.array);
     CHECK(array != nullptr, "a design for no array");
     MlirText text;
@@ -320,7 +336,7 @@ std::string to_mlir(const Design& design) {
     for (const Fifo& fifo : design.fifos) write_fifo(fifo, text);
     for (const Link& link : design.links) write_link(link, text);
     for (const Worker& worker : design.workers) CoreText(design, worker, text).write();
-    write_sequence(design, *array, text);
+    if (part == MlirPart::all) write_sequence(design, *array, text);
     text.line("\"aie.end\"() : () -> ()");
     text.close();
     text.line("}}) : () -> ()");

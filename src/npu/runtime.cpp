@@ -14,6 +14,7 @@ Result<RunReport> Runtime::run_all(std::span<const Launch> launches, std::chrono
             TRY(launch.design->run(launch.arguments, std::max(left, std::chrono::milliseconds{1})));
         sum.seconds += report.seconds;
         sum.copied_bytes += report.copied_bytes;
+        sum.flushed_bytes += report.flushed_bytes;
         sum.estimated = sum.estimated || report.estimated;
     }
     return sum;

@@ -26,26 +26,35 @@ class Buffer {
     virtual ~Buffer() = default;
 
     std::span<std::byte> bytes() const { return bytes_; }
+    // The host has written to it: what it wrote goes to memory before the next run that uses it. A new one has been.
+    void mark_written() { written_ = true; }
+    bool is_written() const { return written_; }
+
+  protected:
+    void mark_flushed() { written_ = false; }
 
   private:
+    bool written_ = true;
     std::span<std::byte> bytes_;
     std::shared_ptr<const void> keeper_;
 };
 
 struct BufferOptions {
-    bool constant = false;                         // written before it is imported and never after: weights
     std::shared_ptr<const void> keeper = nullptr;  // kept as long as the Buffer: it may own the memory
 };
 
 struct RunReport {
     double seconds = 0;
-    bool estimated = false;     // by the emulator, in place of a clock
-    uint64_t copied_bytes = 0;  // to and from memory that the device cannot use in place
+    bool estimated = false;      // by the emulator, in place of a clock
+    uint64_t copied_bytes = 0;   // to and from memory that the device cannot use in place
+    uint64_t flushed_bytes = 0;  // of the host's caches, since the device does not see these
 };
 
-constexpr std::chrono::milliseconds kRunTimeout{10'000};  // no design of ours takes a tenth of it
+// Below the 2 s after which the driver itself gives a run up, so that it is we who say which one; no design of ours
+// takes a tenth of it.
+constexpr std::chrono::milliseconds kRunTimeout{1'500};
 
-// A design that is ready to run.
+// A design that is ready to run. Those of one name share what the array is loaded with, which stays there.
 class LoadedDesign {
   public:
     LoadedDesign() = default;
@@ -80,9 +89,6 @@ class Runtime {
 
     // Makes memory of the host usable for runs, without a copy. It must be whole pages.
     virtual Result<std::shared_ptr<Buffer>> import_memory(std::span<std::byte> memory, BufferOptions options) = 0;
-    // A part of a Buffer that begins with a page; it keeps the whole.
-    virtual Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
-                                                 uint64_t size_bytes) = 0;
 
     virtual Result<std::unique_ptr<LoadedDesign>> load(const Design& design) = 0;
 

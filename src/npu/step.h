@@ -17,16 +17,16 @@
 
 namespace tandem::npu {
 
-// A value of the Program in host memory that runs use.
+// A value of the Program, rows of floats in host memory.
 struct Operand {
-    std::shared_ptr<Buffer> buffer;
-    int64_t rows = 0;  // that it has room for
+    float* values = nullptr;
+    int64_t rows = 0;  // that there is room for
     int64_t cols = 0;
-
-    float* data() const { return reinterpret_cast<float*>(buffer->bytes().data()); }
+    std::shared_ptr<Buffer> device = nullptr;  // where nobody but the array writes: a product leaves its result there
 };
 
-// What the steps of all Executables of a backend share: designs that were loaded, weights that were packed.
+// What the steps of all Executables of a backend share: designs that were loaded, weights that were packed, and memory,
+// as one step runs at a time.
 class Workshop {
   public:
     Workshop(std::unique_ptr<Runtime> runtime, const Array& array) : runtime_(std::move(runtime)), array_(array) {}
@@ -37,9 +37,13 @@ class Workshop {
     // Zeros.
     Result<std::shared_ptr<Buffer>> allocate(uint64_t size_bytes);
     // Memory for what a step needs only while it runs; the next step may be given the same. Its number is the step's
-    // own choice.
+    // own choice. What the array alone writes has numbers of its own, since the device does not see the host's caches:
+    // memory that the host has written to would have to be flushed before each run.
     Result<Buffer*> scratch(size_t number, int64_t size_bytes);
-    // The design of that name, loaded when it is first asked for.
+    Result<std::shared_ptr<Buffer>> result(size_t number, int64_t size_bytes);
+    // For the values of the Executable that runs: at least so much.
+    Result<std::shared_ptr<device::HostBuffer>> values(uint64_t size_bytes);
+    // The design of that name and shape, loaded when it is first asked for.
     Result<LoadedDesign*> load(const Design& design);
     // A matrix as gemm_i8() takes it, int8 with a scale for each row, and with its bias if there is one; packed once
     // for all that use both.
@@ -66,7 +70,8 @@ class Workshop {
     std::map<std::string, std::unique_ptr<LoadedDesign>> designs_;
     // By where the file has the matrix and the bias.
     std::map<std::pair<const std::byte*, const std::byte*>, std::weak_ptr<Buffer>> weights_;
-    std::vector<std::shared_ptr<Buffer>> scratch_;
+    std::vector<std::shared_ptr<Buffer>> scratch_, results_;
+    std::shared_ptr<device::HostBuffer> values_;
     PackedValue packed_{.run = 0, .value = -1};
     uint64_t runs_ = 0;
     ThreadPool threads_;
@@ -74,8 +79,13 @@ class Workshop {
 
 using Cost = device::StepCost;
 
+// An array, and how kindly it is taken.
+struct Assumed {
+    const Array& array;
+    Outlook outlook = kMiddle;
+};
 // Of a run of the design by itself. `samples` and `shares` as foresee() takes them.
-Result<Cost> cost_of(const Design& design, const Array& array, std::span<const Sample> samples = {},
+Result<Cost> cost_of(const Design& design, const Assumed& assumed, std::span<const Sample> samples = {},
                      std::span<const Share> shares = {});
 
 // What the host does for a step while the array waits.
@@ -85,16 +95,20 @@ struct HostWork {
     double gathered = 0;  // bytes of keys and values that it takes out of the cache and packs
     double coded = 0;     // floats that it writes into the cache
     double copied = 0;    // bytes
-    double turns = 0;     // pairs of a cosine and a sine
+    double summed = 0;    // floats of norms and sums
+    double turned = 0;    // floats by rope
+    double gated = 0;     // results of gated activations
+    double flushed = 0;   // bytes that go from its caches to memory or are thrown out of them
 };
 Cost cost_of(const HostWork& work);
 
 // The costs of steps in sizes that came before: making a design takes longer than looking for it.
 class CostTable {
   public:
-    explicit CostTable(const Array& array) : array_(array) {}
+    explicit CostTable(const Assumed& assumed) : assumed_(assumed) {}
 
-    const Array& array() const { return array_; }
+    const Assumed& assumed() const { return assumed_; }
+    const Array& array() const { return assumed_.array; }
     // `key` names the kind of step and all its sizes.
     template <typename Make>
     Result<Cost> get(const std::string& key, const Make& make) {
@@ -104,7 +118,7 @@ class CostTable {
     }
 
   private:
-    const Array& array_;
+    Assumed assumed_;
     std::map<std::string, Cost> known_;
 };
 
@@ -174,10 +188,11 @@ struct StepMaker {
 
 extern const StepMaker kLinearStep;
 extern const StepMaker kAttentionStep;
-extern const StepMaker kRmsNormStep;
-extern const StepMaker kRopeStep;
-extern const StepMaker kElementwiseStep;  // sums and gated activations
-extern const StepMaker kKvWriteStep;      // the host does it, as keys and values come from the array
+extern const StepMaker kKvWriteStep;  // the host does it, as keys and values come from the array
+
+// What the host does in between, since the array is slow at it: norms, rope, sums and gated activations.
+bool is_host_op(const graph::Program& program, const graph::Node& node);
+Cost predict_host_op(const graph::Program& program, const graph::Node& node, const device::Batch& batch);
 
 // Null where the NPU has none for it.
 const StepMaker* find_step(const graph::Program& program, const graph::Node& node);

@@ -14,11 +14,11 @@ int64_t buffers_bytes(const ObjectType& object, int64_t count) {
     return aligned * count;
 }
 
-// A DMA channel at one end of a FIFO, with a descriptor for each object.
-void add_channel(TileUse& use, bool out, int depth) {
+// A DMA channel at one end of a FIFO, with a descriptor for each part of each object.
+void add_channel(TileUse& use, bool out, int descriptors) {
     const int channel = out ? use.channels_out++ : use.channels_in++;
-    use.descriptors += depth;
-    if (channel % 2 == 0) use.descriptors_even += depth;
+    use.descriptors += descriptors;
+    if (channel % 2 == 0) use.descriptors_even += descriptors;
 }
 
 void add_buffers(TileUse& use, const ObjectType& object, int depth) {
@@ -57,9 +57,22 @@ class UseCounter {
     void add_end(const Fifo& fifo, Tile tile, bool out) {
         TileUse& use = tiles_[tile];
         const TileKind kind = array_.kind(tile);
-        add_channel(use, out, kind == TileKind::shim ? 0 : fifo.depth);
+        const auto parts = static_cast<int>(parts_at(design_, fifo, out).size());
+        add_channel(use, out, kind == TileKind::shim ? 0 : pool_depth(fifo, out) * parts);
         if (kind == TileKind::compute) add_buffers(use, fifo.object, fifo.depth);
         if (kind == TileKind::shim) use.locks += kLocksPerEnd;
+    }
+
+    // The objects that a channel goes through in turn: at a link those of the larger side, which both sides share.
+    int pool_depth(const Fifo& fifo, bool out) const {
+        for (const Link& link : design_.links) {
+            const std::vector<std::string>& side = out ? link.to : link.from;
+            if (std::find(side.begin(), side.end(), fifo.name) == side.end()) continue;
+            const Fifo* whole = find_fifo(design_, link.from.size() > 1 ? link.to.front() : link.from.front());
+            CHECK(whole != nullptr, "a link names a FIFO that is not there");
+            return whole->depth;
+        }
+        return fifo.depth;
     }
 
     // The objects of the larger side are there once; each part of it has locks of its own.

@@ -12,6 +12,9 @@ namespace tandem::npu {
 
 constexpr int64_t kBufferAlignment = 64;  // of every buffer that a kernel gets
 constexpr int64_t kWordBytes = 4;         // DMA moves whole words
+// What a core's memory has to leave for data that only the compiler knows: constants, and the counters of FIFOs.
+constexpr int64_t kLinkerBytes = 1024;
+constexpr int64_t kLeastStackBytes = 1024;
 
 struct TileUse {
     int64_t memory_bytes = 0;  // stack, local buffers and FIFO objects

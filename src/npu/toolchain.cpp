@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kXclbin = "design.xclbin";
 constexpr const char* kInstructions = "instructions.bin";
+// aie_api ends by including a header for another compiler's graphs, unless its guard is set already: Peano has none.
+constexpr const char* kNoAdf = "-D__AIE_API_AIE_ADF_HPP__";
 constexpr const char* kHowToInstall =
     "install mlir-aie and Peano (llvm-aie) as https://github.com/Xilinx/mlir-aie describes and source its "
     "utils/env_setup.sh, or set MLIR_AIE_INSTALL_DIR and PEANO_INSTALL_DIR";
@@ -89,8 +91,12 @@ Result<std::string> output_of(const std::vector<std::string>& arguments) {
     return read_text_file(log);
 }
 
-std::string first_line(const std::string& text) {
-    return text.substr(0, text.find('\n'));
+// All lines in one: of aiecc the first is the same in every version, and the second has the revision.
+std::string in_one_line(const std::string& text) {
+    std::string line;
+    for (const char c : text) line += c == '\n' ? ' ' : c;
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    return line;
 }
 
 // The last lines of a log that say something, in one.
@@ -137,9 +143,10 @@ bool is_header(std::string_view name) {
     return name.ends_with(".h");
 }
 
-// <cache>/npu/<what is built>/<by which toolchain>
+// <cache>/npu/<what the array is loaded with>/<by which toolchain>/design.xclbin, and beside it the instructions of
+// each sequence.
 fs::path content_folder(const Design& design, const fs::path& cache) {
-    const std::string mlir = to_mlir(design);
+    const std::string mlir = to_mlir(design, MlirPart::array);
     const std::set<std::string> used = sources_of(design);
     std::vector<std::string_view> parts{mlir};
     for (const KernelSource& source : kernel_sources()) {
@@ -150,13 +157,18 @@ fs::path content_folder(const Design& design, const fs::path& cache) {
     return cache / "npu" / digest(parts);
 }
 
-BuiltDesign built_in(const fs::path& folder) {
-    return {.xclbin = folder / kXclbin, .instructions = folder / kInstructions, .from_cache = true};
+BuiltDesign built_in(const fs::path& folder, const Design& design) {
+    return {
+        .xclbin = folder / kXclbin, .instructions = folder / (digest({to_mlir(design)}) + ".bin"), .from_cache = true};
+}
+
+bool is_file(const fs::path& path) {
+    std::error_code ignored;
+    return fs::is_regular_file(path, ignored);
 }
 
 bool is_complete(const BuiltDesign& built) {
-    std::error_code ignored;
-    return fs::is_regular_file(built.xclbin, ignored) && fs::is_regular_file(built.instructions, ignored);
+    return is_file(built.xclbin) && is_file(built.instructions);
 }
 
 // One build in a folder of its own.
@@ -165,14 +177,16 @@ class Build {
     Build(const Design& design, const Toolchain& toolchain, const BuildOptions& options, const fs::path& folder)
         : design_(design), toolchain_(toolchain), options_(options), folder_(folder) {}
 
-    Status run(const fs::path& log) {
+    // All of it, or only the instructions of another sequence for what is there.
+    Status run(const fs::path& log, bool all) {
         log_ = log;
         TRY(write_inputs());
-        for (const std::string& source : sources_of(design_)) TRY(compile_kernel(source));
-        TRY(compile_design());
-        if (!is_complete(built_in(folder_)))
-            return fail("{} ended well but made no {} and {}; its output is in {}", toolchain_.aiecc.string(), kXclbin,
-                        kInstructions, log_.string());
+        if (all)
+            for (const std::string& source : sources_of(design_)) TRY(compile_kernel(source));
+        TRY(compile_design(all));
+        if ((all && !is_file(folder_ / kXclbin)) || !is_file(folder_ / kInstructions))
+            return fail("{} ended well but made no {}{}; its output is in {}", toolchain_.aiecc.string(),
+                        all ? "design.xclbin and " : "", kInstructions, log_.string());
         return Ok{};
     }
 
@@ -203,23 +217,27 @@ class Build {
         return step(
             "compiling " + source,
             {toolchain_.clang.string(), "-O2", "-std=c++20",
-             fmt::format("--target={}-none-unknown-elf", find_array(design_.array)->core_target), "-DNDEBUG",
+             fmt::format("--target={}-none-unknown-elf", find_array(design_.array)->core_target), "-DNDEBUG", kNoAdf,
              "-Wno-parentheses", "-Wno-attributes", "-Wno-macro-redefined", "-Wno-empty-body",
              "-I" + toolchain_.include.string(), "-I.", "-c", "npu/kernels/" + source, "-o", object_file(source)});
     }
 
-    Status compile_design() {
+    Status compile_design(bool all) {
         std::vector<std::string> arguments{toolchain_.aiecc.string()};
         if (toolchain_.plain_options) {
-            arguments.insert(arguments.end(), {"--get-xclbin", "--get-npu-insts"});
+            if (all) arguments.emplace_back("--get-xclbin");
+            arguments.emplace_back("--get-npu-insts");
         } else {
-            arguments.insert(arguments.end(), {"--aie-generate-xclbin", "--aie-generate-npu-insts", "--no-compile-host",
-                                               "--no-xchesscc", "--no-xbridge"});
+            arguments.emplace_back(all ? "--aie-generate-xclbin" : "--no-compile");
+            arguments.insert(arguments.end(),
+                             {"--aie-generate-npu-insts", "--no-compile-host", "--no-xchesscc", "--no-xbridge"});
         }
-        arguments.push_back(fmt::format("--xclbin-name={}", kXclbin));
+        arguments.emplace_back("--alloc-scheme=basic-sequential");  // as npu/memory_map.h has it
+        if (all) arguments.push_back(fmt::format("--xclbin-name={}", kXclbin));
         arguments.push_back(fmt::format("--npu-insts-name={}", kInstructions));
         arguments.emplace_back("design.mlir");
-        return step("compiling " + design_.name, arguments);
+        const std::string space = design_.shape.empty() ? "" : " ";
+        return step("compiling " + design_.name + space + design_.shape, arguments);
     }
 
     const Design& design_;
@@ -229,16 +247,13 @@ class Build {
     fs::path log_;
 };
 
-// Moves the two files to where they are looked for, the folder as a whole.
-Status keep(const fs::path& work, const fs::path& target) {
-    const fs::path kept = work / "kept";
+// Moves what was made to where it is looked for, each file as a whole.
+Status keep(const fs::path& work, const BuiltDesign& target) {
     std::error_code error;
-    fs::create_directory(kept, error);
-    for (const char* name : {kXclbin, kInstructions})
-        if (!error) fs::rename(work / name, kept / name, error);
-    if (!error) fs::rename(kept, target, error);
-    // Another process may have been faster with the same.
-    if (error && !is_complete(built_in(target))) return fail("{}: {}", target.string(), error.message());
+    fs::create_directories(target.xclbin.parent_path(), error);
+    if (!error) fs::rename(work / kInstructions, target.instructions, error);
+    if (!error && is_file(work / kXclbin)) fs::rename(work / kXclbin, target.xclbin, error);
+    if (error) return fail("{}: {}", target.xclbin.string(), error.message());
     return Ok{};
 }
 
@@ -263,23 +278,22 @@ Result<Toolchain> find_toolchain(const ToolPlaces& places) {
     toolchain.include = toolchain.aiecc.parent_path().parent_path() / "include";
     const std::string help = TRY(output_of({toolchain.aiecc.string(), "--help"}));
     toolchain.plain_options = help.find("--get-xclbin") != std::string::npos;
-    toolchain.version = first_line(TRY(output_of({toolchain.aiecc.string(), "--version"}))) + ", " +
-                        first_line(TRY(output_of({toolchain.clang.string(), "--version"})));
+    toolchain.version = in_one_line(TRY(output_of({toolchain.aiecc.string(), "--version"}))) + ", " +
+                        in_one_line(TRY(output_of({toolchain.clang.string(), "--version"})));
     return toolchain;
 }
 
 Result<BuiltDesign> build_design(const Design& design, const Toolchain& toolchain, const BuildOptions& options) {
     if (options.cache.empty()) return fail("there is no place to build in: set HOME or XDG_CACHE_HOME");
     const fs::path content = content_folder(design, options.cache);
-    const fs::path target = content / digest({toolchain.version});
-    BuiltDesign built = built_in(target);
+    BuiltDesign built = built_in(content / digest({toolchain.version}), design);
     if (is_complete(built)) return built;
     const WorkFolder work = TRY(WorkFolder::make(content));
     const fs::path log = content / "log.txt";
     std::error_code ignored;
     fs::remove(log, ignored);
-    TRY(Build(design, toolchain, options, work.path()).run(log));
-    TRY(keep(work.path(), target));
+    TRY(Build(design, toolchain, options, work.path()).run(log, !is_file(built.xclbin)));
+    TRY(keep(work.path(), built));
     fs::remove(log, ignored);
     built.from_cache = false;
     return built;
@@ -290,7 +304,7 @@ std::optional<BuiltDesign> find_built(const Design& design, const std::filesyste
     fs::file_time_type latest_time{};
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(content_folder(design, cache), error)) {
-        const BuiltDesign built = built_in(entry.path());
+        const BuiltDesign built = built_in(entry.path(), design);
         if (!is_complete(built)) continue;
         const fs::file_time_type time = fs::last_write_time(built.xclbin, error);
         if (latest && time <= latest_time) continue;

@@ -43,7 +43,8 @@ struct BuildOptions {
 };
 
 // Compiles the kernels and the design, which check() must accept, unless this very design was built by the same
-// toolchain before. After an error there is a log, and nothing else.
+// toolchain before; of one that differs in its sequence alone, nothing but the instructions. After an error there is a
+// log, and nothing else is new.
 Result<BuiltDesign> build_design(const Design& design, const Toolchain& toolchain, const BuildOptions& options);
 
 // What any toolchain has built of this design, the latest first.

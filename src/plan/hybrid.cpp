@@ -81,7 +81,7 @@ class HybridExecutable final : public device::Executable {
     // Then the main device and the cache are sound. If it is not strict no step fails so.
     bool sound_after_failure() const override { return failed_by_npu_; }
     Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
-    Status wait() override { return together_ ? Status(Ok{}) : whole_->wait(); }
+    Status wait() override;
     std::span<const std::byte> result(size_t index) const override {
         return together_ ? std::span<const std::byte>(results_[index].bytes) : whole_->result(index);
     }
@@ -93,7 +93,7 @@ class HybridExecutable final : public device::Executable {
     Status prepare_slot(const CompileArguments& arguments, Slot& slot);
     std::vector<std::string> results_of(const graph::Segment& segment) const;
     void find_results();
-    bool runs_together(const device::Batch& batch) const;
+    bool can_run_together(const device::Batch& batch) const;
     Status run_together(const device::Batch& batch, const device::FindAllowed& find_allowed);
     Status run_task(Task task, const std::vector<MicroBatch>& parts, const device::FindAllowed& find_allowed);
     void keep_results(Task task, const MicroBatch& part);
@@ -108,7 +108,10 @@ class HybridExecutable final : public device::Executable {
     std::vector<int> device_of_segment_;
     std::array<Slot, kSlots> slots_;
     std::vector<ResultPlace> results_;
-    bool together_ = false;       // the last step was run by both
+    bool together_ = false;  // the last step was run by both
+    bool measured_ = false;  // its time says something of `auto`
+    int64_t rows_ = 0;       // of it
+    Timeline::Clock::time_point begin_;
     bool failed_by_npu_ = false;  // the last step
 };
 
@@ -201,13 +204,28 @@ void HybridExecutable::find_results() {
     CHECK(results_.size() == wanted_.size(), "every result is made by one segment");
 }
 
-bool HybridExecutable::runs_together(const device::Batch& batch) const {
+bool HybridExecutable::can_run_together(const device::Batch& batch) const {
     return !devices_->npu_failed && batch.steps == 1 && std::ssize(batch.tokens) >= min_rows_ && brings_prompt(batch);
+}
+
+Status HybridExecutable::wait() {
+    Status done = together_ ? Status(Ok{}) : whole_->wait();
+    if (measured_ && done) {
+        const double seconds = std::chrono::duration<double>(Timeline::Clock::now() - begin_).count();
+        devices_->options.learned->add(rows_, together_, seconds);
+    }
+    measured_ = false;
+    return done;
 }
 
 Status HybridExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     failed_by_npu_ = false;
-    together_ = runs_together(batch);
+    together_ = can_run_together(batch);
+    const Learned* const learned = devices_->options.learned.get();
+    measured_ = together_ && learned != nullptr;
+    rows_ = std::ssize(batch.tokens);
+    begin_ = Timeline::Clock::now();
+    if (measured_) together_ = learned->together(rows_);
     if (!together_) return whole_->submit(batch, find_allowed);
     // Each micro-batch asks for its own draws, and all are found at once. Only the main device draws, so that one
     // thread asks.
@@ -230,6 +248,7 @@ Status HybridExecutable::run_together(const device::Batch& batch, const device::
     failed_by_npu_ = failure->device == kNpu;
     if (!failed_by_npu_ || devices_->options.strict) return std::move(failure->error);
     devices_->give_up_npu(failure->error);
+    measured_ = false;
     together_ = false;  // what was written into the cache so far is written again
     return whole_->submit(batch, find_allowed);
 }
@@ -280,6 +299,11 @@ class HybridBackend final : public device::Backend {
         const device::Description second = devices_->npu->describe();
         const Policy policy = devices_->options.policy;
         if (policy != Policy::main_only) now.step_rows = kMicroBatches * devices_->options.micro_rows;
+        const Learned* const learned = devices_->options.learned.get();
+        if (!devices_->npu_failed && learned != nullptr && learned->given_up()) {
+            now.details += fmt::format("; placement auto: measured to be faster without the {}", second.name);
+            return now;
+        }
         if (devices_->npu_failed) {
             now.name += fmt::format(" ({} failed)", second.name);
         } else if (devices_->npu_spurned && !devices_->npu_used) {

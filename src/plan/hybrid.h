@@ -7,6 +7,7 @@
 
 #include "device/backend.h"
 #include "device/rates.h"
+#include "plan/learned.h"
 #include "plan/micro_batch.h"
 #include "plan/placement.h"
 #include "plan/timeline.h"
@@ -27,6 +28,8 @@ struct HybridOptions {
     // main device for want of a design.
     std::function<void(std::string_view)> note = {};
     std::shared_ptr<Timeline> timeline = nullptr;  // where spans go, if wanted
+    // Of `auto`: measured times decide, not the prediction that it began with. None: the prediction alone.
+    std::shared_ptr<Learned> learned = nullptr;
 };
 
 // Caches and long-lived weights are the main device's. An NPU that fails is not asked again.

@@ -127,6 +127,19 @@ class Npu(harness.Case):
         endless = self.json("plan", "tales", "--prompt", "1", "--gpu-tflops", "1e6", "--gpu-gb-per-s", "1e6", "--json")
         self.assertGreater(endless["prompts"][0]["seconds"], 50e-6)
 
+    def test_the_selftest_says_what_it_saw_and_what_is_missing(self):
+        tried = self.json("npu", "selftest", "--emulator", "--json")
+        self.assertTrue(tried["passed"])
+        self.assertEqual([step["step"] for step in tried["steps"]],
+                         ["device", "toolchain", "open", "product", "attention", "changing designs"])
+        self.assertIn("16384 results right", tried["steps"][3]["saw"])
+        if self.json("npu", "list", "--json")["device"]["usable"]:
+            return
+        report = self.tandem("npu", "selftest")
+        self.assertEqual(report.returncode, 1)
+        self.assertRegex(report.stdout.decode(), r"device +FAILED +the NPU cannot be used: ")
+        self.assertIn("not passed", report.stdout.decode())
+
     def test_emit_writes_a_file(self):
         out = self.path("design.mlir")
         self.assertEqual(self.ok("npu", "emit", "gemm_i8_64x256x256", "--out", out), "")
@@ -145,7 +158,7 @@ class Npu(harness.Case):
         changes = {"MLIR_AIE_INSTALL_DIR": self.path("aie"), "PEANO_INSTALL_DIR": self.path("peano")}
         first, second = (self.build(changes) for _ in range(2))
         self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertIn(b"compiling matmul_i8.cc", first.stderr)
+        self.assertIn(b"compiling gemm_4x8x8.cc", first.stderr)
         self.assertEqual(second.stderr, b"")
         self.assertEqual(first.stdout, second.stdout)
         for path in first.stdout.decode().split():

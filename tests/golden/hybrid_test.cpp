@@ -34,8 +34,8 @@ std::unique_ptr<device::Backend> reference_device() {
 }
 
 std::unique_ptr<device::Backend> emulated_npu(int64_t fails_after = -1) {
-    return npu::make_backend(npu::make_emulator_runtime({.fails_after = fails_after}).value(),
-                             *npu::find_array("npu1"));
+    return npu::make_backend(npu::make_emulator_runtime({.fails_after = fails_after}).value(), *npu::find_array("npu1"),
+                             reference_device());
 }
 
 std::vector<int32_t> hybrid_tokens(int vocab) {

@@ -6,6 +6,7 @@
 #include "npu/array.h"
 #include "npu/designs/use_kernel.h"
 #include "npu/kernels.h"
+#include "npu/tile_use.h"
 
 namespace tandem::npu {
 namespace {
@@ -15,9 +16,13 @@ constexpr int64_t kMaxTokens = 8192;
 constexpr int64_t kMaxKeys = int64_t{1} << 20;
 constexpr int64_t kSegmentsInFlight = 4;  // of the shim's 16 descriptors each takes two, and the queries one
 
+constexpr ObjectType kTileCount{Element::i32, 16};
+
+// With what the linker needs.
 int64_t memory_bytes(int64_t queries, int64_t keys, int64_t head_dim) {
     return 2 * attention_kv_bytes(keys, head_dim) + attention_q_bytes(queries, head_dim) + 4 * queries * head_dim +
-           4 * attention_state_floats(queries, keys) + kAttentionStackBytes;
+           4 * attention_state_floats(queries, keys) + kTileCount.size_bytes() + kAttentionStackBytes + kLinkerBytes +
+           kBufferAlignment;
 }
 
 // Tiles that fit into a core's memory, keys twice: rather more keys than more queries, since the sums of all queries
@@ -114,8 +119,7 @@ void add_fifos(const AttentionLayout& layout, int column, Design& design) {
          .producer = mem,
          .consumers = {shim},
          .object = {Element::f32, layout.rows * block},
-         .to_stream = {
-             {layout.rows * layout.tile_queries / 4, 4 * layout.head_dim}, {4, 8}, {layout.head_dim / 8, 32}, {8, 1}}});
+         .to_stream = {{layout.tile_queries / 4, 4 * layout.head_dim}, {4, 8}, {layout.head_dim / 8, 32}, {8, 1}}});
     design.links.push_back(std::move(queries));
     design.links.push_back({.from = {of_column("kv_in", column)}, .to = {of_column("kv", column)}});
     design.links.push_back(std::move(results));
@@ -129,20 +133,21 @@ Worker attention_worker(const AttentionLayout& layout, int column, int row) {
     const std::string kv = of_column("kv", column);
     const std::string y = of_core("y", column, row);
     const BufferArgument state{"state"};
+    const BufferArgument count{"count"};
     const Loop tiles{
         .count = layout.key_tiles,
         .body = {Acquire{kv},
                  Call{"attention_i8_tile",
                       {ObjectArgument{q}, ObjectArgument{kv}, ObjectArgument{y}, state, queries, keys, head_dim}},
-                 Release{kv}}};
-    const Loop units{
-        .count = layout.units() / layout.columns,
-        .body = {Acquire{q}, Acquire{y}, Call{"attention_begin", {ObjectArgument{y}, state, queries, head_dim}}, tiles,
-                 Call{"attention_end", {ObjectArgument{y}, state, queries, head_dim}}, Release{y}, Release{q}}};
-    return {.tile = {column, kFirstAttentionRow + row},
-            .buffers = {{"state", {Element::f32, attention_state_floats(queries, keys)}}},
-            .body = {units},
-            .stack_bytes = kAttentionStackBytes};
+                 Release{kv}},
+        .counter = "count"};
+    return {
+        .tile = {column, kFirstAttentionRow + row},
+        .buffers = {{"state", {Element::f32, attention_state_floats(queries, keys)}}, {"count", kTileCount}},
+        .body = {Acquire{q}, Acquire{y},
+                 Call{"attention_begin", {ObjectArgument{q}, ObjectArgument{y}, state, count, queries, head_dim}},
+                 tiles, Call{"attention_end", {ObjectArgument{y}, state, queries, head_dim}}, Release{y}, Release{q}},
+        .stack_bytes = kAttentionStackBytes};
 }
 
 class AttentionSequence {
@@ -240,11 +245,12 @@ Result<Design> attention_i8(const AttentionLayout& layout) {
     const ObjectType out{Element::f32, layout.tile_queries * layout.head_dim};
     const ObjectType state{Element::f32, attention_state_floats(layout.tile_queries, layout.tile_keys)};
     Design design;
-    design.name = fmt::format("attention_i8_{}x{}x{}x{}_{}", layout.tokens, layout.kv_heads, layout.group,
-                              layout.head_dim, layout.key_tiles * layout.tile_keys);
+    design.name = fmt::format("attention_i8_{}_{}x{}", layout.head_dim, layout.tile_queries, layout.tile_keys);
+    design.shape =
+        fmt::format("{}x{}x{}_{}", layout.tokens, layout.kv_heads, layout.group, layout.key_tiles * layout.tile_keys);
     design.array = layout.array;
-    design.kernels = {use_kernel("attention_begin", {out, state}), use_kernel("attention_i8_tile", {q, kv, out, state}),
-                      use_kernel("attention_end", {out, state})};
+    design.kernels = {use_kernel("attention_begin", {q, out, state, kTileCount}),
+                      use_kernel("attention_i8_tile", {q, kv, out, state}), use_kernel("attention_end", {out, state})};
     for (int c = 0; c < layout.columns; ++c) {
         add_fifos(layout, c, design);
         for (int r = 0; r < layout.rows; ++r) design.workers.push_back(attention_worker(layout, c, r));

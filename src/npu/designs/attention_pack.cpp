@@ -39,7 +39,8 @@ void pack_object(const AttentionLayout& layout, const AttentionQueries& queries,
                 .first_query = queries.first_position + static_cast<int32_t>(first_token),
                 .window = queries.window,
                 .scale_bits = std::bit_cast<int32_t>(queries.scale),
-                .softcap_bits = std::bit_cast<int32_t>(queries.softcap)},
+                .softcap_bits = std::bit_cast<int32_t>(queries.softcap),
+                .key_tiles = static_cast<int32_t>(layout.key_tiles)},
                object);
     const int64_t group = layout.heads / layout.kv_heads;
     std::vector<int8_t> row(static_cast<size_t>(layout.head_dim));

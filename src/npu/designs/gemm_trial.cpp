@@ -23,7 +23,7 @@ struct GemmProblem {
         for (int64_t i = 0; i < shape.k; ++i) sum += a[i] * b[i];
         return static_cast<double>(sum) * x_scales[static_cast<size_t>(row)] * w_scales[static_cast<size_t>(column)];
     }
-    double added(int64_t column) const { return shape.bias ? bias[static_cast<size_t>(column)] : 0.0; }
+    double added(int64_t column) const { return bias[static_cast<size_t>(column)]; }
 };
 
 void fill_random(GemmProblem& problem, std::mt19937& random) {

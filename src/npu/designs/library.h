@@ -20,8 +20,8 @@ struct DesignFamily {
 };
 std::vector<DesignFamily> design_families();
 
-// Any name that a family has, not only its examples. Shapes are rounded up to what the array takes, so the design has
-// another name than was asked for: by that one, what is built is kept for all who need the same.
+// Any name that a family has, not only its examples. Shapes are rounded up to what the array takes. All of a family
+// that the array is loaded with in the same way have one name, and differ in their transfers.
 Result<Design> make_design(const std::string& name, const std::string& array);
 
 struct Trial {

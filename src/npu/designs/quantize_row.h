@@ -1,4 +1,4 @@
-// quantize_row: a row of floats to int8, as quantize_f32_i8 does it on the array.
+// quantize_row: a row of floats to int8.
 #pragma once
 
 #include <cstdint>

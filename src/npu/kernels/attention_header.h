@@ -17,7 +17,8 @@ struct AttentionHeader {
     int32_t window = 0;        // a query sees so many positions, itself the last; 0: all up to itself
     int32_t scale_bits = 0;    // float: scores are this times q k
     int32_t softcap_bits = 0;  // float: 0, or the bound of the scores
-    int32_t unused[6] = {};    // to 64 bytes
+    int32_t key_tiles = 0;     // that follow the queries
+    int32_t unused[5] = {};    // to 64 bytes
 };
 
 }  // namespace tandem::npu

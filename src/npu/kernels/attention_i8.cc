@@ -1,4 +1,4 @@
-// Flash attention in int8 over tiles: attention_begin, one attention_i8_step for each tile of keys, attention_end.
+// Flash attention in int8 over tiles: attention_begin, one attention_i8_tile for each tile of keys, attention_end.
 // See npu/kernels.h for the layouts. One step:
 //   scores   q k^T in int8, 32 elements of the head at a time, each sum times the scale of the key's block
 //   weights  p = 2^(score - largest of the row in this tile), so that the largest is 1 whatever the other tiles hold
@@ -6,6 +6,7 @@
 //   values   for 32 elements of the head: p times the scale of the value's block as uint8, times v in int8, and
 //            out = alpha * out + beta * that
 #include "npu/kernels/attention_header.h"
+#include "npu/kernels/loops.h"
 #include "npu/kernels/vector_math.h"
 
 using namespace tandem::npu::kernels;  // NOLINT(google-build-using-namespace): a kernel is a file of its own
@@ -71,7 +72,9 @@ void multiply_keys(const Step& step, int32_t first_query, int32_t first_key, Sum
     const int8_t* __restrict k0 = step.k + first_key / 8 * columns * 64;
     const int8_t* __restrict k1 = k0 + columns * 64;
     for (int32_t block = 0; block < step.header.head_dim / 32; ++block) {
-        SignedBlock c00, c01, c10, c11;
+        const aie::accum<acc32, 32> none = aie::zeros<acc32, 32>();  // an accumulator begins with anything
+        SignedBlock c00(none), c01(none), c10(none), c11(none);
+        LOOP_AT_LEAST(4)
         for (int32_t i = block * 4; i < block * 4 + 4; ++i) {
             const aie::vector<int8, 32> left0 = aie::load_v<32>(q0 + i * 32);
             const aie::vector<int8, 32> left1 = aie::load_v<32>(q1 + i * 32);
@@ -116,6 +119,7 @@ void score(const Step& step) {
     for (int32_t query = 0; query < header.queries; query += 8) {
         for (int32_t key = 0; key < header.keys; key += kStep) {
             Sums sums[8];
+            for (Sums& sum : sums) sum = aie::zeros<accfloat, kLanes>();
             multiply_keys(step, query, key, sums);
             for (int32_t row = 0; row < 8; ++row) {
                 const float factor = step.q_scale[query + row] * scale * (softcap > 0.0F ? 1.0F : kLog2E);
@@ -142,7 +146,7 @@ void weigh(const Step& step) {
         for (int32_t key = 0; key < keys; key += kStep) {
             const Floats score = aie::load_v<kLanes>(scores + key);
             const Halves power = exp2_short(subtract(score, reference));
-            const Halves weight = aie::select(power, 0.0F, aie::le(score, kMasked));
+            const Halves weight = aie::select(power, bfloat16(0.0F), aie::le(score, kMasked));
             sum = aie::add(sum, weight);
             aie::store_v(scores + key / 2, weight.cast_to<float>());  // over scores that have been read
         }
@@ -245,7 +249,9 @@ void add_values(const Step& step, int32_t first_query, int32_t block, float step
     Blend blends[4];
     for (int32_t pair = 0; pair < 4; ++pair) blends[pair] = blend_of(step.state, first_query + 2 * pair, step_size);
     for (int32_t column = block * 4; column < block * 4 + 4; column += 2) {
-        WeightBlock c00, c01, c10, c11;
+        const aie::accum<acc32, 32> none = aie::zeros<acc32, 32>();
+        WeightBlock c00(none), c01(none), c10(none), c11(none);
+        LOOP_AT_LEAST(2)
         for (int32_t group = 0; group < groups; ++group) {
             const aie::vector<uint8, 32> left0 = aie::load_v<32>(step.state.bytes + group * 32);
             const aie::vector<uint8, 32> left1 = aie::load_v<32>(step.state.bytes + (groups + group) * 32);
@@ -267,8 +273,12 @@ void add_values(const Step& step, int32_t first_query, int32_t block, float step
 
 }  // namespace
 
-extern "C" void attention_begin(float* __restrict out, float* __restrict state, int32_t queries, int32_t head_dim) {
+// The queries say how many tiles of keys follow: that goes to `count`, by which the core counts its rounds.
+extern "C" void attention_begin(const int8_t* __restrict q_object, float* __restrict out, float* __restrict state,
+                                int32_t* __restrict count, int32_t queries, int32_t head_dim) {
+    count[0] = reinterpret_cast<const AttentionHeader*>(q_object)->key_tiles;
     const Floats zeros = aie::zeros<float, kLanes>();
+    LOOP_AT_LEAST(16)
     for (int32_t i = 0; i < queries * head_dim; i += kStep) aie::store_v(out + i, zeros);
     const int32_t rows = (queries + 15) / 16 * 16;
     for (int32_t i = 0; i < rows; i += kStep) {
@@ -305,6 +315,7 @@ extern "C" void attention_end(float* __restrict out, float* __restrict state, in
         const float first = sum[query] > 0.0F ? aie::inv(sum[query]) : 0.0F;
         const float second = sum[query + 1] > 0.0F ? aie::inv(sum[query + 1]) : 0.0F;
         const Split factor = split(two_rows(first, second));
+        LOOP_AT_LEAST(4)
         for (int32_t column = 0; column < head_dim / 8; ++column) {
             float* at = out + (query / 4 * (head_dim / 8) + column) * 32 + query % 4 * 8;
             aie::store_v(at, multiply(split(aie::load_v<kLanes>(at)), factor));

@@ -48,38 +48,30 @@ Result<std::shared_ptr<XrtBuffer>> XrtBuffer::create(const xrt::device& device, 
     if (!bo) bo = guarded("allocating a buffer", [&] { return allocated(device, memory.size()); });
     if (!bo) return std::move(bo).error();
     std::byte* mapped = TRY(guarded("mapping a buffer", [&] { return bo->map<std::byte*>(); }));
-    const bool constant = options.constant;
-    options.constant = false;
-    std::shared_ptr<XrtBuffer> buffer(new XrtBuffer(memory, std::move(options), *bo, mapped));
-    if (constant) TRY(buffer->to_device());
-    buffer->constant_ = constant;
-    return buffer;
+    return std::shared_ptr<XrtBuffer>(new XrtBuffer(memory, std::move(options), *bo, mapped));
 }
 
-Result<std::shared_ptr<XrtBuffer>> XrtBuffer::part(const std::shared_ptr<XrtBuffer>& whole, uint64_t offset,
-                                                   uint64_t size_bytes) {
-    const uint64_t all = whole->bytes().size();
-    if (offset % Runtime::kPageBytes != 0 || size_bytes == 0 || offset > all || size_bytes > all - offset)
-        return fail("{} bytes at {} are no part of a buffer of {} bytes that begins with a page", size_bytes, offset,
-                    all);
-    const auto begin = static_cast<size_t>(offset), size = static_cast<size_t>(size_bytes);
-    xrt::bo bo = TRY(guarded("taking a part of a buffer", [&] { return xrt::bo(whole->bo_, size, begin); }));
-    return std::shared_ptr<XrtBuffer>(new XrtBuffer(whole->bytes().subspan(begin, size),
-                                                    {.constant = whole->constant_, .keeper = whole}, std::move(bo),
-                                                    whole->bo_bytes_ + begin));
-}
-
-Result<uint64_t> XrtBuffer::to_device() {
-    if (constant_) return uint64_t{0};
-    if (copied()) std::memcpy(bo_bytes_, bytes().data(), bytes().size());
+Status XrtBuffer::to_device(RunReport& report) {
+    if (!is_written()) return Ok{};
+    if (copied()) {
+        std::memcpy(bo_bytes_, bytes().data(), bytes().size());
+        report.copied_bytes += bytes().size();
+    }
     TRY(guarded("flushing a buffer", [&] { bo_.sync(XCL_BO_SYNC_BO_TO_DEVICE); }));
-    return copied() ? bytes().size() : uint64_t{0};
+    report.flushed_bytes += bytes().size();
+    mark_flushed();
+    return Ok{};
 }
 
-Result<uint64_t> XrtBuffer::from_device() {
-    TRY(guarded("reading a buffer", [&] { bo_.sync(XCL_BO_SYNC_BO_FROM_DEVICE); }));
-    if (copied()) std::memcpy(bytes().data(), bo_bytes_, bytes().size());
-    return copied() ? bytes().size() : uint64_t{0};
+Status XrtBuffer::from_device(uint64_t size_bytes, RunReport& report) {
+    const auto size = static_cast<size_t>(size_bytes);
+    TRY(guarded("reading a buffer", [&] { bo_.sync(XCL_BO_SYNC_BO_FROM_DEVICE, size, 0); }));
+    report.flushed_bytes += size_bytes;
+    if (copied()) {
+        std::memcpy(bytes().data(), bo_bytes_, size);
+        report.copied_bytes += size_bytes;
+    }
+    return Ok{};
 }
 
 }  // namespace tandem::npu

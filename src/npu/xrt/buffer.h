@@ -12,28 +12,20 @@ class XrtBuffer final : public Buffer {
   public:
     static Result<std::shared_ptr<XrtBuffer>> create(const xrt::device& device, std::span<std::byte> memory,
                                                      BufferOptions options);
-    // A part of `whole`, within it.
-    static Result<std::shared_ptr<XrtBuffer>> part(const std::shared_ptr<XrtBuffer>& whole, uint64_t offset,
-                                                   uint64_t size_bytes);
-
     const xrt::bo& bo() const { return bo_; }
     // The driver cannot import the memory, so every run copies.
     bool copied() const { return bo_bytes_ != bytes().data(); }
 
-    // Before and after a run; the bytes that were copied.
-    Result<uint64_t> to_device();
-    Result<uint64_t> from_device();
+    // Before a run, if the host has written to it; after one that writes `size_bytes`. Both add what they did.
+    Status to_device(RunReport& report);
+    Status from_device(uint64_t size_bytes, RunReport& report);
 
   private:
     XrtBuffer(std::span<std::byte> bytes, BufferOptions options, xrt::bo bo, std::byte* bo_bytes)
-        : Buffer(bytes, std::move(options.keeper)),
-          bo_(std::move(bo)),
-          bo_bytes_(bo_bytes),
-          constant_(options.constant) {}
+        : Buffer(bytes, std::move(options.keeper)), bo_(std::move(bo)), bo_bytes_(bo_bytes) {}
 
     xrt::bo bo_;
     std::byte* bo_bytes_;
-    bool constant_;  // nothing to do before a run
 };
 
 }  // namespace tandem::npu

@@ -27,16 +27,14 @@
 namespace tandem::npu {
 
 struct XrtContext {
-#if TANDEM_XRT_CONTEXTS
-    static constexpr size_t kMost = 6;  // at a time: what the driver gives npu1
+    static constexpr bool kSeveral = TANDEM_XRT_CONTEXTS != 0;
 
+#if TANDEM_XRT_CONTEXTS
     XrtContext(xrt::device& device, const xrt::xclbin& xclbin, const std::string& name)
         : hardware(device, device.register_xclbin(xclbin)), kernel(hardware, name) {}
 
     xrt::hw_context hardware;
 #else
-    static constexpr size_t kMost = 1;
-
     XrtContext(xrt::device& device, const xrt::xclbin& xclbin, const std::string& name)
         : kernel(device, device.load_xclbin(xclbin), name) {}
 #endif

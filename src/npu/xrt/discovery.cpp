@@ -20,6 +20,9 @@ constexpr uint64_t kMemlockBytes = uint64_t{256} << 20;
 constexpr std::array<int, 2> kOldestKernel{6, 14};  // with the driver in it
 constexpr std::array<int, 2> kOldestXrt{2, 17};     // with hardware contexts
 
+// As the driver asks for it: one for developers, that of its own version, and the first.
+constexpr const char* kFirmware[] = {"npu.dev.sbin", "npu_7.sbin", "npu.sbin"};
+
 struct KnownNpu {
     const char* device;  // its PCI number
     const char* array;
@@ -101,10 +104,12 @@ void check_driver(const fs::path& root, Discovery& found) {
 void check_firmware(const fs::path& root, const std::string& name, Discovery& found) {
     for (const char* directory : {"lib/firmware", "usr/lib/firmware", "lib/firmware/updates"}) {
         for (const fs::path& path : entries(root / directory / "amdnpu" / name)) {
-            if (path.filename().string().starts_with("npu.sbin")) return;
+            const std::string file = path.filename();
+            const auto is = [&](const char* known) { return file.starts_with(known); };  // .xz, .zst behind it
+            if (std::any_of(std::begin(kFirmware), std::end(kFirmware), is)) return;
         }
     }
-    found.obstacles.push_back({fmt::format("the firmware amdnpu/{}/npu.sbin is missing", name),
+    found.obstacles.push_back({fmt::format("the firmware amdnpu/{}/npu.sbin (or npu_7.sbin) is missing", name),
                                "install your distribution's current linux-firmware, then run modprobe -r amdxdna and "
                                "modprobe amdxdna"});
 }

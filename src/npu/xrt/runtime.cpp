@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "base/file.h"
@@ -36,13 +37,11 @@ std::vector<bool> written_arguments(const Design& design) {
     return written;
 }
 
-class XrtDesign;
-
-// What the designs of a device share: the few contexts it has, the last used first.
+// What the designs of a device share: the contexts, one for each name, which stay open. A model has two of them.
 struct XrtDevice {
     xrt::device device;
     std::string kernel;  // of every design
-    std::vector<XrtDesign*> open;
+    std::map<std::string, std::shared_ptr<XrtContext>> contexts = {};
 };
 
 class XrtDesign final : public LoadedDesign {
@@ -56,7 +55,6 @@ class XrtDesign final : public LoadedDesign {
         for (const HostArgument& argument : design.sequence.arguments)
             sizes_.push_back(static_cast<uint64_t>(argument.type.size_bytes()));
     }
-    ~XrtDesign() override { close(); }
 
     // Reads the files and opens a context, so that what is wrong with either is known before the first run.
     Status load() {
@@ -71,29 +69,23 @@ class XrtDesign final : public LoadedDesign {
     }
 
     Result<RunReport> run(std::span<Buffer* const> arguments, std::chrono::milliseconds timeout) override {
+        TRY(check_arguments(arguments));
         TRY(open());
         RunReport report;
-        xrt::run run = TRY(prepare(arguments, report));
-        const Clock::time_point begin = Clock::now();
-        const ert_cmd_state state = TRY(guarded("running '" + name_ + "'", [&] {
-            run.start();
-            return run.wait(std::max(timeout, std::chrono::milliseconds{1}));  // none would be for ever
-        }));
-        if (state != ERT_CMD_STATE_COMPLETED) {
+        const Result<ert_cmd_state> state = run_once(arguments, timeout, report);
+        if (!state || *state != ERT_CMD_STATE_COMPLETED) {
             close();  // whatever it still does ends with its context
-            return state_error(name_, state);
+            return state ? state_error(name_, *state) : state.error();
         }
-        report.seconds = seconds_since(begin);
         TRY(finish(arguments, report));
         return report;
     }
 
-    // A run with its arguments in place, and what follows when it is done. Both add to what was copied.
+    // A run with its arguments in place, and what follows when it is done. Both add to what was copied and flushed.
     Result<xrt::run> prepare(std::span<Buffer* const> arguments, RunReport& report) {
-        TRY(check_arguments(arguments));
-        for (Buffer* argument : arguments) report.copied_bytes += TRY(buffer(argument).to_device());
+        for (Buffer* argument : arguments) TRY(buffer(argument).to_device(report));
         return guarded("setting the arguments of '" + name_ + "'", [&] {
-            xrt::run run(context_->kernel);
+            xrt::run run(context().kernel);
             run.set_arg(0, kRunInstructions);
             run.set_arg(1, instructions_);
             run.set_arg(2, static_cast<uint32_t>(instruction_bytes_.size() / sizeof(uint32_t)));
@@ -101,59 +93,6 @@ class XrtDesign final : public LoadedDesign {
                 run.set_arg(XclbinKernel::kFirstBuffer + static_cast<int>(i), buffer(arguments[i]).bo());
             return run;
         });
-    }
-
-    Status finish(std::span<Buffer* const> arguments, RunReport& report) {
-        for (size_t i = 0; i < arguments.size(); ++i) {
-            if (written_[i]) report.copied_bytes += TRY(buffer(arguments[i]).from_device());
-        }
-        return Ok{};
-    }
-
-    // Of the device's contexts one becomes this design's; the one that was unused for longest gives way.
-    Status open() {
-        std::vector<XrtDesign*>& all = device_->open;
-        const auto mine = std::find(all.begin(), all.end(), this);
-        if (mine != all.end()) {
-            std::rotate(all.begin(), mine, mine + 1);
-            return Ok{};
-        }
-        while (all.size() >= XrtContext::kMost) all.back()->close();
-        Status opened = guarded("loading " + files_.xclbin.string(), [&] {
-            context_.emplace(device_->device, xrt::xclbin(files_.xclbin.string()), device_->kernel);
-            instructions_ = xrt::bo(device_->device, instruction_bytes_.size(), xrt::bo::flags::cacheable,
-                                    static_cast<xrt::memory_group>(context_->kernel.group_id(1)));
-            std::memcpy(instructions_.map(), instruction_bytes_.data(), instruction_bytes_.size());
-            instructions_.sync(XCL_BO_SYNC_BO_TO_DEVICE);
-        });
-        if (!opened) {
-            close();
-            return opened;
-        }
-        all.insert(all.begin(), this);
-        return Ok{};
-    }
-
-    void close() {
-        std::erase(device_->open, this);
-        instructions_ = {};
-        context_.reset();
-    }
-
-    const XrtContext& context() const { return *context_; }
-    const std::string& name() const { return name_; }
-
-  private:
-    static XrtBuffer& buffer(Buffer* argument) { return static_cast<XrtBuffer&>(*argument); }
-
-    Status check_xclbin() const {
-        const MappedFile file = TRY(MappedFile::open(files_.xclbin));
-        const Xclbin xclbin = TRY(read_xclbin(file.bytes(), files_.xclbin.string()));
-        const std::vector<std::string> names = TRY(kernel_names(xclbin));
-        if (std::find(names.begin(), names.end(), device_->kernel) == names.end())
-            return fail("{}: has no kernel '{}' (it has: {}): build the design again", files_.xclbin.string(),
-                        device_->kernel, fmt::join(names, ", "));
-        return Ok{};
     }
 
     Status check_arguments(std::span<Buffer* const> arguments) const {
@@ -167,13 +106,73 @@ class XrtDesign final : public LoadedDesign {
         return Ok{};
     }
 
+    Status finish(std::span<Buffer* const> arguments, RunReport& report) {
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            if (written_[i]) TRY(buffer(arguments[i]).from_device(sizes_[i], report));
+        }
+        return Ok{};
+    }
+
+    // The context of its name, and instructions of its own in it. After a failure there may be a new one.
+    Status open() {
+        if (!context_.expired()) return Ok{};
+        Status opened = guarded("loading " + files_.xclbin.string(), [&] {
+            if (!XrtContext::kSeveral) device_->contexts.clear();
+            std::shared_ptr<XrtContext>& context = device_->contexts[name_];
+            if (!context)
+                context =
+                    std::make_shared<XrtContext>(device_->device, xrt::xclbin(files_.xclbin.string()), device_->kernel);
+            context_ = context;
+            instructions_ = xrt::bo(device_->device, instruction_bytes_.size(), xrt::bo::flags::cacheable,
+                                    static_cast<xrt::memory_group>(context->kernel.group_id(1)));
+            std::memcpy(instructions_.map(), instruction_bytes_.data(), instruction_bytes_.size());
+            instructions_.sync(XCL_BO_SYNC_BO_TO_DEVICE);
+        });
+        if (!opened) close();
+        return opened;
+    }
+
+    // For all designs that share it: each finds that it is gone, and opens what is there next.
+    void close() {
+        instructions_ = {};
+        device_->contexts.erase(name_);
+    }
+
+    const XrtContext& context() const { return *device_->contexts.at(name_); }
+    const std::string& name() const { return name_; }
+
+  private:
+    static XrtBuffer& buffer(Buffer* argument) { return static_cast<XrtBuffer&>(*argument); }
+
+    Result<ert_cmd_state> run_once(std::span<Buffer* const> arguments, std::chrono::milliseconds timeout,
+                                   RunReport& report) {
+        xrt::run run = TRY(prepare(arguments, report));
+        const Clock::time_point begin = Clock::now();
+        const ert_cmd_state state = TRY(guarded("running '" + name_ + "'", [&] {
+            run.start();
+            return run.wait(std::max(timeout, std::chrono::milliseconds{1}));  // none would be for ever
+        }));
+        report.seconds = seconds_since(begin);
+        return state;
+    }
+
+    Status check_xclbin() const {
+        const MappedFile file = TRY(MappedFile::open(files_.xclbin));
+        const Xclbin xclbin = TRY(read_xclbin(file.bytes(), files_.xclbin.string()));
+        const std::vector<std::string> names = TRY(kernel_names(xclbin));
+        if (std::find(names.begin(), names.end(), device_->kernel) == names.end())
+            return fail("{}: has no kernel '{}' (it has: {}): build the design again", files_.xclbin.string(),
+                        device_->kernel, fmt::join(names, ", "));
+        return Ok{};
+    }
+
     std::shared_ptr<XrtDevice> device_;
     std::string name_;
     std::vector<bool> written_;    // of the arguments
     std::vector<uint64_t> sizes_;  // of the arguments, in bytes
     BuiltDesign files_;
     std::vector<std::byte> instruction_bytes_;
-    std::optional<XrtContext> context_;
+    std::weak_ptr<XrtContext> context_;  // the device's
     xrt::bo instructions_;
 };
 
@@ -181,7 +180,7 @@ class XrtRuntime final : public Runtime {
   public:
     XrtRuntime(XrtOptions options, xrt::device device)
         : options_(std::move(options)),
-          device_(std::make_shared<XrtDevice>(XrtDevice{std::move(device), options_.kernel, {}})) {
+          device_(std::make_shared<XrtDevice>(XrtDevice{.device = std::move(device), .kernel = options_.kernel})) {
         const std::optional<NpuDevice> npu = discover(System::here()).device;
         description_ = {.kind = device::Kind::npu,
                         .name = "npu",
@@ -194,12 +193,6 @@ class XrtRuntime final : public Runtime {
 
     Result<std::shared_ptr<Buffer>> import_memory(std::span<std::byte> memory, BufferOptions options) override {
         return std::shared_ptr<Buffer>(TRY(XrtBuffer::create(device_->device, memory, std::move(options))));
-    }
-
-    Result<std::shared_ptr<Buffer>> part(const std::shared_ptr<Buffer>& whole, uint64_t offset,
-                                         uint64_t size_bytes) override {
-        return std::shared_ptr<Buffer>(
-            TRY(XrtBuffer::part(std::static_pointer_cast<XrtBuffer>(whole), offset, size_bytes)));
     }
 
     Result<std::unique_ptr<LoadedDesign>> load(const Design& design) override {
@@ -222,6 +215,7 @@ class XrtRuntime final : public Runtime {
             const RunReport report = TRY(run_list(launches.first(count), left));
             sum.seconds += report.seconds;
             sum.copied_bytes += report.copied_bytes;
+            sum.flushed_bytes += report.flushed_bytes;
             launches = launches.subspan(count);
         }
         return sum;
@@ -234,23 +228,31 @@ class XrtRuntime final : public Runtime {
         auto& design = static_cast<XrtDesign&>(*launches[0].design);
         TRY(design.open());
         RunReport report;
+        const Status done = execute(design, launches, timeout, report);
+        if (!done) {
+            design.close();
+            return done.error();
+        }
+        for (const Launch& launch : launches) TRY(design.finish(launch.arguments, report));
+        return report;
+    }
+
+    static Status execute(XrtDesign& design, std::span<const Launch> launches, std::chrono::milliseconds timeout,
+                          RunReport& report) {
         xrt::runlist list = TRY(guarded("making a run list", [&] { return xrt::runlist(design.context().hardware); }));
         for (const Launch& launch : launches) {
+            TRY(design.check_arguments(launch.arguments));
             const xrt::run run = TRY(design.prepare(launch.arguments, report));
             TRY(guarded("adding to a run list", [&] { list.add(run); }));
         }
         const Clock::time_point begin = Clock::now();
-        const Result<std::cv_status> done = guarded("running '" + design.name() + "'", [&] {
+        const std::cv_status status = TRY(guarded("running '" + design.name() + "'", [&] {
             list.execute();
             return list.wait(std::max(timeout, std::chrono::milliseconds{1}));
-        });
-        if (!done || *done == std::cv_status::timeout) {
-            design.close();
-            return done ? state_error(design.name(), ERT_CMD_STATE_TIMEOUT) : done.error();
-        }
+        }));
         report.seconds = seconds_since(begin);
-        for (const Launch& launch : launches) TRY(design.finish(launch.arguments, report));
-        return report;
+        if (status == std::cv_status::timeout) return state_error(design.name(), ERT_CMD_STATE_TIMEOUT);
+        return Ok{};
     }
 #endif
 

@@ -65,7 +65,8 @@ class HybridEngine : public EngineTest {
         auto runtime = npu::make_emulator_runtime({.fails_after = setup.fails_after}).value();
         return plan::make_hybrid(
             tandem::cpu::make_backend({.threads = 1}).value(),
-            npu::make_backend(std::move(runtime), *npu::find_array("npu1")),
+            npu::make_backend(std::move(runtime), *npu::find_array("npu1"),
+                              tandem::cpu::make_backend({.threads = 1}).value()),
             {.policy = setup.policy, .npu_layers = 12, .strict = setup.strict, .note = [this](std::string_view line) {
                  notes_.emplace_back(line);
              }});

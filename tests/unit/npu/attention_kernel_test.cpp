@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "unit/npu/kernel_call.h"
@@ -96,7 +97,12 @@ TileBuffer<float> run(const KernelProblem& problem, Counts* counts = nullptr) {
     TileBuffer<float> q_scale(problem.q.scales.begin(), problem.q.scales.end());
     TileBuffer<float> out(static_cast<size_t>(shape.queries) * shape.head_dim, 1e30F);
     TileBuffer<float> state(attention_state_floats(shape.queries, shape.keys), std::numeric_limits<float>::quiet_NaN());
-    call("attention_begin", out, state, shape.queries, shape.head_dim);
+    TileBuffer<int8_t> q_object(static_cast<size_t>(attention_q_bytes(shape.queries, shape.head_dim)));
+    const AttentionHeader of_queries{.key_tiles = 5};
+    std::memcpy(q_object.data(), &of_queries, sizeof of_queries);
+    TileBuffer<int32_t> tiles(16);
+    call("attention_begin", q_object, out, state, tiles, shape.queries, shape.head_dim);
+    EXPECT_EQ(tiles[0], 5);
     for (int first = 0; first < shape.context; first += shape.keys) {
         const int count = std::min(shape.keys, shape.context - first);
         KeyTile k = key_tile(problem.k, first, count, shape.keys);

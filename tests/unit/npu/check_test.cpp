@@ -130,6 +130,12 @@ const std::vector<Breach> kCapacity{
          d.workers[0].buffers.push_back({"more", {Element::i8, 60000}});
      },
      "compute tile (0, 2) needs 75392 bytes of memory and has 65536"},
+    {"LinkerRoom",
+     [](Design& d) {
+         d.workers[0].buffers.push_back({"more", {Element::i8, 65536 - 15360 - 512}});
+     },
+     "compute tile (0, 2) needs 65024 bytes of memory of 65536, and 1024 are left to the linker"},
+    {"SmallStack", [](Design& d) { d.workers[0].stack_bytes = 512; }, "1024 at least, since nothing notices"},
     {"Stack", [](Design& d) { d.workers[1].stack_bytes = 65536; },
      "compute tile (0, 3) needs 73728 bytes of memory and has 65536"},
     {"MemTileMemory",
@@ -141,9 +147,9 @@ const std::vector<Breach> kCapacity{
     {"Descriptors", [](Design& d) { d.fifos[1].depth = 20; },
      "compute tile (0, 2) needs 20 buffer descriptors and has 16"},
     {"MemTileDescriptors", [](Design& d) { d.fifos[0].depth = 50; },
-     "mem tile (0, 1) needs 52 buffer descriptors and has 48"},
+     "mem tile (0, 1) needs 100 buffer descriptors and has 48"},
     {"EvenDescriptors", [](Design& d) { d.fifos[0].depth = 24; },
-     "mem tile (0, 1) needs 26 buffer descriptors for every second DMA channel and has 24"},
+     "mem tile (0, 1) needs 48 buffer descriptors for every second DMA channel and has 24"},
     {"ChannelsIn", [](Design& d) { d = many_streams(0, 8); },
      "mem tile (0, 1) needs 8 DMA channels for what arrives and has 6"},
     {"Locks",  // of a FIFO in the memory of a core, which needs no channel
@@ -257,6 +263,12 @@ const std::vector<Breach> kAccesses{
          d.fifos[1].to_stream = {};
      },
      "FIFO 'tiled' at compute tile (0, 2) has objects of 16384 words, but descriptors move 16383"},
+    {"JoinedAccess",  // over the whole object: there is a descriptor for each part
+     [](Design& d) {
+         d = many_streams(0, 4);
+         d.fifos[1].to_stream = {{8, 8}, {8, 1}};
+     },
+     "each part of FIFO 'out' at mem tile (0, 1) walks to element 63, but there are 16"},
     {"ShimAccess",
      [](Design& d) {
          d.fifos[0].to_stream = {{1024, 1}};
@@ -336,12 +348,20 @@ const std::vector<Breach> kWorkers{
      "others (4x8x4 i8, "},
     {"Rounds", [](Design& d) { std::get<Loop>(d.workers[0].body[0]).count = 0; }, "a loop of 0 rounds"},
     {"Counts", [](Design& d) { std::get<Loop>(d.workers[0].body[0]).count = 5; },
-     "FIFO 'in' gets 8 objects in a run, but mem tile (0, 1) takes 10"},
+     "FIFO 'tiled' has 8 objects in a run, but a round of compute tile (0, 2) takes 10"},
     {"Drained",
      [](Design& d) {
          d.sequence.transfers[1].access = {{3072, 1}};
      },
-     "FIFO 'out' gets 4 objects in a run, but shim (0, 0) takes 3"},
+     "FIFO 'out' has 3 objects in a run, but a round of compute tile (0, 3) takes 4"},
+    {"NoCounter", [](Design& d) { std::get<Loop>(d.workers[0].body[0]).counter = "none"; },
+     "counts a loop by buffer 'none', which is not there"},
+    {"CounterType",
+     [](Design& d) {
+         d.workers[0].buffers.push_back({"bytes", {Element::i8, 64}});
+         std::get<Loop>(d.workers[0].body[0]).counter = "bytes";
+     },
+     "counts a loop by buffer 'bytes' of i8: it must be of i32"},
     {"Nesting",
      [](Design& d) {
          for (int i = 0; i < 20; ++i) d.workers[0].body = {Loop{.count = 1, .body = d.workers[0].body}};

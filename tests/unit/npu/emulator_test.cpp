@@ -9,6 +9,8 @@
 #include <numeric>
 #include <random>
 
+#include "npu/array.h"
+#include "npu/host_schedule.h"
 #include "npu/walk.h"
 
 namespace tandem::npu {
@@ -269,7 +271,7 @@ TEST(Emulator, NamesWhoWaitsForWhat) {
     Design starved = one_core(5);
     starved.workers[0].body = copy_loop("in", "out", 16, 0, 6);
     EXPECT_THAT(error_of(starved, {&a, &b}),
-                AllOf(HasSubstr("'one_core' cannot go on"),
+                AllOf(HasSubstr("'one_core' ends in the middle of a round"),
                       HasSubstr("worker on tile (0, 2) waits for an object of FIFO 'in'")));
     Design stuck = one_core(5);
     stuck.workers[0].body = {Acquire{"out", 3}};  // of two
@@ -287,9 +289,56 @@ TEST(Emulator, RefusesWhatIsLeftBehind) {
     std::vector<int32_t> a(80);
     std::vector<int32_t> b(80);
     Design design = one_core(5);
-    design.workers[0].body = copy_loop("in", "out", 16, 0, 4);
+    design.workers[0].body = copy_loop("in", "out", 16, 0, 1);
     design.sequence.transfers[1].access = {{64, 1}};
-    EXPECT_THAT(error_of(design, {&a, &b}), HasSubstr("leaves 1 objects of FIFO 'in' in tile (0, 2)"));
+    EXPECT_THAT(error_of(design, {&a, &b}), HasSubstr("leaves 1 objects of FIFO 'out' in tile (0, 2)"));
+}
+
+// What is written for the device is what runs: a schedule that waits for less than there is ends too early, one that
+// leaves a token would make the next run do so.
+TEST(Emulator, EndsWithTheLastStepOfTheHost) {
+    Design design = one_core(4);
+    design.sequence.transfers = {{.fifo = "in", .argument = 0, .access = {{64, 1}}},
+                                 {.fifo = "out", .argument = 1, .access = {{32, 1}}},
+                                 {.fifo = "out", .argument = 1, .offset = 32, .access = {{32, 1}}}};
+    design.workers[0].body = copy_loop("in", "out", 16, 0, 1);
+    std::vector<HostStep> steps = host_schedule(design, *find_array("npu1"));
+    ASSERT_EQ(steps.size(), 5U);
+    std::vector<int32_t> a(64);
+    std::vector<int32_t> b(64);
+    const auto run_with = [&](const std::vector<HostStep>& with) {
+        const std::array<std::span<std::byte>, 2> arguments{bytes_of(a), bytes_of(b)};
+        const Result<Activity> result = Emulator::make(design, test_kernel, with)->run(arguments);
+        return result ? "no error" : result.error().message;
+    };
+    EXPECT_EQ(run_with(steps), "no error");
+    steps.pop_back();
+    EXPECT_THAT(run_with(steps), HasSubstr("the run ends before transfer 2 of FIFO 'out' is done"));
+    std::swap(steps[1], steps[3]);  // the wait before what it waits for
+    EXPECT_THAT(run_with(steps), HasSubstr("the sequence waits for transfer 1"));
+    steps = host_schedule(design, *find_array("npu1"));
+    steps[2].descriptor = steps[1].descriptor;
+    EXPECT_THAT(run_with(steps), HasSubstr("takes descriptor"));
+}
+
+// How often a loop goes round is in the data: the design says 4, the first number of each object says otherwise.
+TEST(Emulator, CountsALoopByItsBuffer) {
+    Design design = one_core(4);
+    design.workers[0].buffers = {{"count", ints(16)}};
+    design.workers[0].body = {
+        Acquire{"in"}, Call{"copy_add", {ObjectArgument{"in"}, BufferArgument{"count"}, 16, 0}}, Release{"in"},
+        Loop{.count = 4,
+             .body = {Acquire{"out"}, Call{"copy_add", {BufferArgument{"count"}, ObjectArgument{"out"}, 16, 0}},
+                      Release{"out"}},
+             .counter = "count"}};
+    std::vector<int32_t> a(64);
+    for (size_t i = 0; i < 4; ++i) a[i * 16] = static_cast<int32_t>(i) % 2 * 2;  // 0, 2, 0, 2
+    std::vector<int32_t> b(64);
+    const Result<Activity> activity = emulate(design, {&a, &b});
+    ASSERT_TRUE(activity) << activity.error().message;
+    EXPECT_EQ(activity->tiles[0].calls, 8U);
+    a[0] = -1;
+    EXPECT_THAT(error_of(design, {&a, &b}), HasSubstr("is told to make -1 rounds"));
 }
 
 TEST(Emulator, RefusesTransfersPastAnArgument) {

@@ -7,8 +7,12 @@
 #include <cmath>
 #include <random>
 
+#include "npu/array.h"
 #include "npu/designs/quantize_row.h"
 #include "npu/emulator.h"
+#include "npu/memory_map.h"
+#include "npu/mlir.h"
+#include "npu/tile_use.h"
 
 namespace tandem::npu {
 namespace {
@@ -105,7 +109,7 @@ TEST(Gemm, SumsAreExact) {
 }
 
 TEST(Gemm, DoesAsMuchAsTheShapeSays) {
-    const GemmShape shape{256, 240, 512, "npu1"};
+    const GemmShape shape{256, 224, 512, "npu1"};
     const Result<Outcome> outcome = multiply(shape, random_problem(shape, 9));
     ASSERT_TRUE(outcome) << outcome.error().message;
     const GemmLayout& layout = outcome->layout;
@@ -122,19 +126,58 @@ TEST(Gemm, DoesAsMuchAsTheShapeSays) {
     EXPECT_EQ(written, static_cast<uint64_t>(layout.y_bytes()));
 }
 
+// Only rows that are there are multiplied, 16 at a time.
+TEST(Gemm, SkipsRowsThatAreNotThere) {
+    const GemmShape shape{20, 112, 256, "npu1"};
+    const Result<Outcome> outcome = multiply(shape, random_problem(shape, 9));
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_EQ(outcome->activity.total().macs, 32U * 112 * 256);
+}
+
 TEST(Gemm, WeightsArePackedOnceForAllM) {
     for (const int64_t k : {64, 640, 1024, 4096, 5376, 21504}) {
         for (const int64_t n : {64, 640, 4096, 5376, 21504}) {
             const GemmLayout one = *gemm_layout({1, k, n, "npu1"});
             const GemmLayout many = *gemm_layout({1024, k, n, "npu1"});
-            EXPECT_EQ(one.tile_k, many.tile_k);
-            EXPECT_EQ(one.tile_n, many.tile_n);
             EXPECT_EQ(one.w_bytes(), many.w_bytes());
             EXPECT_LE(gemm_i8(many)->sequence.transfers.size(), 100U);
         }
     }
     EXPECT_FALSE(gemm_layout({0, 64, 64, "npu1"}));
     EXPECT_FALSE(gemm_layout({64, 64, 64, "npu9"}));
+}
+
+// What the array is loaded with does not depend on the product: only the sequence does.
+TEST(Gemm, OneDesignServesEveryProduct) {
+    for (const char* array : {"npu1", "npu2"}) {
+        const Design small = *gemm_i8(*gemm_layout({8, 64, 64, array}));
+        const Design large = *gemm_i8(*gemm_layout({1024, 5376, 21504, array}));
+        EXPECT_EQ(small.name, large.name);
+        EXPECT_NE(small.shape, large.shape);
+        EXPECT_EQ(to_mlir(small, MlirPart::array), to_mlir(large, MlirPart::array));
+        EXPECT_NE(to_mlir(small), to_mlir(large));
+    }
+}
+
+// The blocks of npu2 are those that its cores multiply in one cycle.
+TEST(Gemm, MultipliesInTheShapeOfTheCores) {
+    EXPECT_EQ(gemm_i8(*gemm_layout({8, 64, 64, "npu1"}))->kernels[1].mmul, "4x8x8 i8");
+    EXPECT_EQ(gemm_i8(*gemm_layout({8, 64, 64, "npu2"}))->kernels[1].mmul, "8x8x8 i8");
+}
+
+// A core loads from x and w in one cycle: they must not be in one bank.
+TEST(Gemm, OperandsLieInDifferentBanks) {
+    for (const char* name : {"npu1", "npu2"}) {
+        const Array& array = *find_array(name);
+        const Design design = *gemm_i8(*gemm_layout({256, 5376, 4096, name}));
+        for (const Worker& worker : design.workers) {
+            const std::vector<PlacedBuffer> map = memory_map(design, array, worker.tile);
+            const auto x = fmt::format("x{}", worker.tile.row - 2);
+            const auto w = fmt::format("w{}", worker.tile.column);
+            EXPECT_FALSE(share_a_bank(map, array, x, w));
+            EXPECT_LE(map.back().end, array.compute.memory_bytes - kLinkerBytes);
+        }
+    }
 }
 
 std::vector<float> random_rows(int64_t count) {
@@ -197,9 +240,14 @@ TEST(Gemm, RowsAreRoundedByTheirLargestMagnitude) {
     ThreadPool threads(2);
     quantize_x(layout, {.values = x.data(), .rows = 3, .columns = 8, .stride = 8}, threads, packed);
     const std::vector<int8_t> wanted{127, -63, 0, 2};
-    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(static_cast<int8_t>(packed[i]), wanted[i]) << i;
+    constexpr size_t kFirstObject = size_t{kGemmRows} * kGemmInner;
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(static_cast<int8_t>(packed[kFirstObject + i]), wanted[i]) << i;
     std::array<float, 3> scales{};
-    std::memcpy(scales.data(), packed.data() + layout.blocks_k() * layout.tile_m * layout.tile_k, sizeof scales);
+    std::memcpy(scales.data(), packed.data() + sizeof(GemmHeader), sizeof scales);
+    GemmHeader header;
+    std::memcpy(&header, packed.data(), sizeof header);
+    EXPECT_EQ(header.objects, 1);
+    EXPECT_EQ(header.rows, 16);
     EXPECT_FLOAT_EQ(scales[0], 0.1F);
     EXPECT_EQ(scales[1], 0.0F);
     EXPECT_TRUE(std::isnan(scales[2]));

@@ -7,6 +7,7 @@
 
 #include "npu/access.h"
 #include "npu/check.h"
+#include "npu/designs/library.h"
 #include "npu/host_schedule.h"
 #include "unit/npu/sample_design.h"
 
@@ -54,8 +55,25 @@ TEST(Mlir, AcquiresCountAllThatIsHeld) {
     ASSERT_TRUE(check(design));
     const std::string text = to_mlir(design);
     EXPECT_THAT(text, HasSubstr("objFifo_name = @tiled, port = 1 : i32, size = 2 : i32"));
-    EXPECT_THAT(text, HasSubstr("<{index = 1 : i32}>"));
-    EXPECT_THAT(text, Not(HasSubstr("<{index = 2 : i32}>")));
+    // What was released is counted by the compiler: the oldest that is left is number 0 again.
+    EXPECT_THAT(text, HasSubstr("<{index = 0 : i32}>"));
+    EXPECT_THAT(text, Not(HasSubstr("<{index = 1 : i32}>")));
+}
+
+TEST(Mlir, ALoopCountsByWhatTheDataSay) {
+    const std::string text = to_mlir(*make_design("gemm_i8_64x256x256", "npu1"));
+    EXPECT_THAT(text, HasSubstr("dynamic_objfifo_lowering = true, stack_size = 2048 : i32"));
+    EXPECT_THAT(text, HasSubstr("\"memref.load\"(%block_0_2, "));
+    EXPECT_THAT(text, HasSubstr("\"arith.index_cast\""));
+    EXPECT_THAT(to_mlir(sample_design()), Not(HasSubstr("dynamic_objfifo_lowering")));
+}
+
+// The verifier of the dialect allows an access at a join to walk over one part.
+TEST(Mlir, AnAccessAtAJoinIsOfOnePart) {
+    EXPECT_THAT(
+        to_mlir(*make_design("gemm_i8_64x256x256", "npu1")),
+        HasSubstr(
+            "[<size = 16, stride = 256>, <size = 4, stride = 8>, <size = 8, stride = 32>, <size = 8, stride = 1>]"));
 }
 
 TEST(Mlir, NamesJoinsAndSplitsByTheirOffsets) {
@@ -95,10 +113,27 @@ TEST(HostSchedule, QueuesFourTransfersOfAFifoAndReusesTheirDescriptors) {
         if (step.kind == HostStep::Kind::issue) descriptors.insert(step.descriptor);
         if (step.token) tokens.insert(step.transfer);
     }
-    // The fifth to eighth fill wait for the first to fourth, the end for the last drain.
-    EXPECT_EQ(waited, (std::vector<size_t>{4, 5, 6, 7, 3}));
-    EXPECT_EQ(tokens, (std::set<size_t>{3, 4, 5, 6, 7}));
+    // The fifth to eighth fill wait for the first to fourth, the end for every drain: each gives a token.
+    EXPECT_EQ(waited, (std::vector<size_t>{4, 5, 6, 7, 0, 1, 2, 3}));
+    EXPECT_EQ(tokens, (std::set<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
     EXPECT_EQ(descriptors.size(), 8U);
+}
+
+// Of every design of the library: as many waits as tokens, and one for each transfer to the host.
+TEST(HostSchedule, EveryDrainOfTheLibraryHasAWaitOfItsOwn) {
+    for (const char* name : {"gemm_i8_1024x5376x21504", "attention_i8_512x32x16x128x2048"}) {
+        const Design design = *make_design(name, "npu1");
+        std::multiset<size_t> issued, waited;
+        for (const HostStep& step : host_schedule(design, *find_array("npu1"))) {
+            if (step.kind == HostStep::Kind::wait) waited.insert(step.transfer);
+            if (step.kind == HostStep::Kind::issue && step.token) issued.insert(step.transfer);
+        }
+        EXPECT_EQ(waited, issued);
+        for (size_t i = 0; i < design.sequence.transfers.size(); ++i) {
+            const size_t waits = goes_to_host(design, design.sequence.transfers[i]) ? 1 : waited.count(i);
+            EXPECT_EQ(waited.count(i), waits) << name << ", " << i;
+        }
+    }
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class FakeToolchain : public testing::Test {
                                       "instructions.bin;; esac");
         add_tool("peano/bin/clang++",
                  "case $1 in --version) echo clang 20;; *) " + record("clang") +
-                     "for last; do :; done; grep -q aie_api npu/kernels/matmul_i8.cc && touch $last;; esac");
+                     "for last; do :; done; grep -q aie_api npu/kernels/vector_math.h && touch $last;; esac");
     }
     void TearDown() override { fs::remove_all(root_); }
 
@@ -78,11 +78,13 @@ TEST_F(FakeToolchain, CompilesKernelsThenTheDesign) {
     EXPECT_EQ(*read_text_file(built->xclbin), "xclbin\n");
     EXPECT_EQ(*read_text_file(built->instructions), "insts\n");
     EXPECT_THAT(calls(), HasSubstr("clang -O2 -std=c++20 --target=aie2-none-unknown-elf"));
+    EXPECT_THAT(calls(), HasSubstr("-D__AIE_API_AIE_ADF_HPP__")) << "aie_api includes what Peano lacks";
     EXPECT_THAT(calls(), HasSubstr("-c npu/kernels/matmul_i8.cc -o matmul_i8.o PEANO=" + (root_ / "peano").string()));
-    EXPECT_THAT(calls(), HasSubstr("aiecc --get-xclbin --get-npu-insts --xclbin-name=design.xclbin "
-                                   "--npu-insts-name=instructions.bin design.mlir"));
+    EXPECT_THAT(calls(), HasSubstr("aiecc --get-xclbin --get-npu-insts --alloc-scheme=basic-sequential "
+                                   "--xclbin-name=design.xclbin --npu-insts-name=instructions.bin design.mlir"));
     EXPECT_THAT(progress_, ElementsAre("compiling add_f32.cc", "compiling matmul_i8.cc", "compiling sample"));
-    EXPECT_EQ(cached_files(), (std::set<std::string>{"design.xclbin", "instructions.bin"}));
+    EXPECT_EQ(cached_files().size(), 2U);
+    EXPECT_EQ(cached_files().count("design.xclbin"), 1U);
 }
 
 TEST_F(FakeToolchain, BuildsOnceForEachContentAndToolchain) {
@@ -105,6 +107,32 @@ TEST_F(FakeToolchain, BuildsOnceForEachContentAndToolchain) {
     EXPECT_FALSE(build_design(deeper, toolchain, options())->from_cache);
 }
 
+// Of a design that is there for another sequence, only instructions are made.
+TEST_F(FakeToolchain, AnotherSequenceNeedsOnlyItsInstructions) {
+    const Toolchain toolchain = *find_toolchain(places());
+    const BuiltDesign first = *build_design(sample_design(), toolchain, options());
+    fs::remove(root_ / "calls");
+    Design other = sample_design();
+    other.sequence.transfers[0].access = {{8192, 1}};
+    other.sequence.transfers[0].wait = true;
+    const Result<BuiltDesign> built = build_design(other, toolchain, options());
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->xclbin, first.xclbin);
+    EXPECT_NE(built->instructions, first.instructions);
+    EXPECT_THAT(calls(), HasSubstr("aiecc --get-npu-insts"));
+    EXPECT_THAT(calls(), testing::Not(HasSubstr("clang")));
+    EXPECT_THAT(calls(), testing::Not(HasSubstr("--get-xclbin")));
+}
+
+// The first line of aiecc's version is the same for all: what differs is in the second.
+TEST_F(FakeToolchain, ToldApartByAllOfItsVersion) {
+    const auto version_with = [&](const std::string& revision) {
+        add_tool("aie/bin/aiecc", "case $1 in --version) echo aiecc; echo " + revision + ";; esac");
+        return find_toolchain(places())->version;
+    };
+    EXPECT_NE(version_with("abc"), version_with("def"));
+}
+
 TEST_F(FakeToolchain, UsesTheOptionsOfOlderOnes) {
     fs::remove(root_ / "aie/bin/aiecc");
     add_tool("aie/bin/aiecc.py", "case $1 in --version) echo aiecc 1.1;; --help) echo ' --aie-generate-xclbin';; *) " +
@@ -112,7 +140,7 @@ TEST_F(FakeToolchain, UsesTheOptionsOfOlderOnes) {
     ASSERT_TRUE(build_design(sample_design(), *find_toolchain(places()), options()));
     EXPECT_THAT(calls(),
                 HasSubstr("aiecc --aie-generate-xclbin --aie-generate-npu-insts --no-compile-host --no-xchesscc "
-                          "--no-xbridge --xclbin-name=design.xclbin"));
+                          "--no-xbridge --alloc-scheme=basic-sequential --xclbin-name=design.xclbin"));
 }
 
 TEST_F(FakeToolchain, AFailureLeavesItsLogAndNothingElse) {
@@ -153,7 +181,7 @@ TEST_F(FakeToolchain, SaysWhatToInstall) {
 TEST(KernelSources, AreInTheProgram) {
     std::set<std::string_view> names;
     for (const KernelSource& source : kernel_sources()) names.insert(source.name);
-    EXPECT_EQ(names.count("matmul_i8.cc"), 1U);
+    EXPECT_EQ(names.count("gemm_4x8x8.cc"), 1U);
     EXPECT_EQ(names.count("vector_math.h"), 1U);
 }
 

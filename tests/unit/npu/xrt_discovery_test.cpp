@@ -105,7 +105,12 @@ TEST_F(NpuDiscovery, SaysWhatIsWrongWithTheDriver) {
 
 TEST_F(NpuDiscovery, SaysWhichFirmwareIsMissing) {
     take_away("lib/firmware/amdnpu/1502_00/npu.sbin.zst");
-    EXPECT_THAT(obstacle(), HasSubstr("amdnpu/1502_00/npu.sbin is missing: install"));
+    EXPECT_THAT(obstacle(), HasSubstr("amdnpu/1502_00/npu.sbin (or npu_7.sbin) is missing: install"));
+    for (const char* name : {"npu_7.sbin.xz", "npu.dev.sbin"}) {  // what the driver asks for today
+        put(fmt::format("lib/firmware/amdnpu/1502_00/{}", name), "");
+        EXPECT_EQ(obstacle(), "0 obstacles") << name;
+        take_away(fmt::format("lib/firmware/amdnpu/1502_00/{}", name));
+    }
 }
 
 TEST_F(NpuDiscovery, SaysWhyTheNodeCannotBeOpened) {

@@ -71,6 +71,12 @@ accum<Tag, N> products(F&& f) {
     return result;
 }
 
+// A template that is only made when it is chosen.
+template <template <typename, unsigned> typename Made, typename T, unsigned N>
+struct Lazy {
+    using type = Made<T, N>;
+};
+
 template <typename Tag, typename A, typename B>
 using ChosenAccum = std::conditional_t<std::is_same_v<Tag, accauto>, DefaultAccum<A, B>, Tag>;
 
@@ -78,11 +84,11 @@ using ChosenAccum = std::conditional_t<std::is_same_v<Tag, accauto>, DefaultAccu
 
 template <typename T, unsigned N = 64 / sizeof(T)>
 auto zeros() {
-    if constexpr (detail::is_accum_tag<T>) {
-        return accum<T, N>();
-    } else {
-        return vector<T, N>();
-    }
+    using Register = typename std::conditional_t<detail::is_accum_tag<T>, detail::Lazy<accum, T, N>,
+                                                 detail::Lazy<vector, T, N>>::type;
+    Register zero;
+    for (unsigned i = 0; i < N; ++i) zero[i] = typename Register::value_type(0);
+    return zero;
 }
 
 template <typename T, unsigned N, typename V>
@@ -341,12 +347,13 @@ template <typename T, unsigned N>
 vector<T, N> select(const vector<T, N>& a, const vector<T, N>& b, const mask<N>& m) {
     return detail::each<T, N>([&](unsigned i) { return m.test(i) ? b[i] : a[i]; });
 }
+// A number must be of the type of the elements: there is no conversion.
 template <typename T, unsigned N, detail::Number V>
-vector<T, N> select(const vector<T, N>& a, V b, const mask<N>& m) {
+requires(std::is_same_v<T, V>) vector<T, N> select(const vector<T, N>& a, V b, const mask<N>& m) {
     return select(a, broadcast<T, N>(b), m);
 }
 template <typename T, unsigned N, detail::Number V>
-vector<T, N> select(V a, const vector<T, N>& b, const mask<N>& m) {
+requires(std::is_same_v<T, V>) vector<T, N> select(V a, const vector<T, N>& b, const mask<N>& m) {
     return select(broadcast<T, N>(a), b, m);
 }
 

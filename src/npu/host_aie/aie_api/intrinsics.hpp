@@ -77,7 +77,7 @@ inline v16accfloat msc_elem_16_2(const v32bfloat16& a, const v32bfloat16& b, con
     });
 }
 inline v16accfloat mul_elem_16_2(const v32bfloat16& a, const v32bfloat16& b) {
-    return mac_elem_16_2(a, b, v16accfloat());
+    return mac_elem_16_2(a, b, aie::zeros<accfloat, 16>());
 }
 
 // The ways in which a register of 32 elements can be transposed.

@@ -8,9 +8,18 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {
 
+namespace detail {
+// AIE2 has no instruction for these: what its library makes of them, in operations on a register, and a division of
+// single numbers, which is a program.
+inline constexpr unsigned kToFixedOps = 20;
+inline constexpr unsigned kToFloatOps = 10;
+inline constexpr unsigned kDivisionOps = 40;
+}  // namespace detail
+
 // Rounded as the mode says; what does not fit becomes the nearest that does.
 template <typename To, typename T, unsigned N>
 vector<To, N> to_fixed(const vector<T, N>& v, int shift = 0) {
+    host::count_vector(N * sizeof(To), detail::kToFixedOps - 1);
     const rounding_mode mode = get_rounding();
     return detail::each<To, N>([&](unsigned i) {
         return detail::saturated<To>(detail::to_integer(static_cast<float>(v[i]), shift, mode),
@@ -26,6 +35,7 @@ To to_fixed(T value, int shift = 0) {
 
 template <typename To = float, typename T, unsigned N>
 vector<To, N> to_float(const vector<T, N>& v, int shift = 0) {
+    host::count_vector(N * sizeof(To), detail::kToFloatOps - 1);
     return detail::each<To, N>(
         [&](unsigned i) { return detail::element<To>(ldexpf(static_cast<float>(v[i]), -shift)); });
 }
@@ -41,7 +51,7 @@ inline constexpr unsigned kFunctionOps = 12;
 
 template <typename T, typename F>
 T function(T value, F&& f) {
-    host::core.work.scalar_ops += kFunctionOps;
+    host::core.work.scalar_ops += kDivisionOps;
     return static_cast<T>(f(static_cast<float>(value)));
 }
 template <typename T, unsigned N, typename F>

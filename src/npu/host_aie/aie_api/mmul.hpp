@@ -123,7 +123,7 @@ class mmul {
     mmul(const vector<V, R * T>& start, int shift = 0) : sums_(start, shift) {}
 
     void mul(const vector<A, R * S>& a, const vector<B, S * T>& b) {
-        sums_ = accum_type();
+        for (unsigned i = 0; i < R * T; ++i) sums_[i] = 0;
         mac(a, b);
     }
     void mac(const vector<A, R * S>& a, const vector<B, S * T>& b) {

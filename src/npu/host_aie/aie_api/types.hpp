@@ -124,6 +124,14 @@ inline constexpr bool is_accum_tag =
 template <typename T>
 inline constexpr bool is_float = std::is_same_v<T, float> || std::is_same_v<T, bfloat16>;
 
+// What stands for a register that nobody has set.
+template <typename T>
+constexpr T anything() {
+    if constexpr (std::is_same_v<T, float>) return std::numeric_limits<float>::quiet_NaN();
+    if constexpr (std::is_same_v<T, bfloat16>) return bfloat16::from_bits(0x7fc1);
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(0x5ad5a5d55ad5a5d5);
+}
+
 // What a product of the two is summed in.
 template <typename A, typename B>
 using DefaultAccum = std::conditional_t<is_float<A> || is_float<B>, accfloat,

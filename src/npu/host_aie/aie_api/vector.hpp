@@ -22,7 +22,10 @@ class vector {
     using value_type = T;
     using native_type = vector;
 
-    vector() = default;
+    // As an accumulator: whatever the register held.
+    vector() {
+        for (T& element : elements_) element = detail::anything<T>();
+    }
     // An accumulator that is used as a vector leaves the core without a shift.
     template <typename Tag>
     vector(const accum<Tag, N>& acc) : vector(acc.template to_vector<T>()) {}
@@ -114,7 +117,7 @@ class vector {
         return converted;
     }
 
-    T elements_[N] = {};
+    T elements_[N];
 };
 
 template <unsigned N>
@@ -161,7 +164,10 @@ class accum {
     using value_type = typename detail::AccumStorage<Tag>::type;
     using native_type = accum;
 
-    accum() = default;
+    // On a core it holds whatever the register held: here what no sum comes out right with.
+    accum() {
+        for (value_type& value : values_) value = detail::anything<value_type>();
+    }
     template <typename Other>
     accum(const accum<Other, N>& other) {
         for (unsigned i = 0; i < N; ++i) values_[i] = static_cast<value_type>(other[i]);
@@ -218,6 +224,7 @@ class accum {
         for (unsigned i = 0; i < M; ++i) values_[index * M + i] = part[i];
         return *this;
     }
+    // What is new holds anything.
     template <unsigned M>
     accum<Tag, M> grow(unsigned index = 0) const {
         return accum<Tag, M>().insert(index, *this);
@@ -232,7 +239,7 @@ class accum {
     }
 
   private:
-    value_type values_[N] = {};
+    value_type values_[N];
 };
 
 }  // namespace aie

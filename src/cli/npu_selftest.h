@@ -1,0 +1,24 @@
+// tandem npu selftest: what the owner of an NPU runs first. Every step says what it saw or what is missing, and the
+// whole is one report to paste.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace tandem::cli {
+
+struct SelftestOptions {
+    bool emulator = false;
+    double minutes = 10;  // of load
+    bool json = false;
+};
+
+// 0 when every step was done and found right.
+Result<int> npu_selftest(const SelftestOptions& options);
+
+// Whether it passed on this machine, with an NPU of that name: `--npu auto` asks for it.
+bool npu_selftest_passed(const std::string& hardware);
+
+}  // namespace tandem::cli
