@@ -10,8 +10,6 @@
 
 namespace tandem::cpu::simd {
 
-inline constexpr int64_t kFewRows = 4;  // as many rows of x are multiplied at once
-
 // Outputs o, o + apart, o + 2 * apart, ...
 struct OutputStreams {
     int64_t first;
