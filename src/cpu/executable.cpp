@@ -252,6 +252,7 @@ Result<Operand> CpuExecutable::resolve_weight(const Value& value, const graph::W
 
 Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     TRY(begin_step(batch, find_allowed));
+    const ThreadPool::Awake awake(*threads_);
     for (const CallGroup& group : groups_) run(group, batch);
     return Ok{};
 }
@@ -259,6 +260,7 @@ Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllow
 Result<std::vector<device::StageTime>> CpuExecutable::profile(const device::Batch& batch) {
     using Clock = std::chrono::steady_clock;
     TRY(begin_step(batch, {}));
+    const ThreadPool::Awake awake(*threads_);
     device::StageTimes parts;
     Clock::time_point before = Clock::now();
     for (const CallGroup& group : groups_) {

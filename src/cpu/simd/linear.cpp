@@ -30,18 +30,18 @@ size_t scratch_bytes(const op::Linear& /*op*/, const NodePlan& plan) {
            (kernels.quantize != nullptr ? QuantizedRows::size_bytes(rows, plan.inputs[1].cols()) : 0);
 }
 
-// A product among others, in pieces of `piece` outputs.
+// A product among others, in units of some outputs.
 struct Part {
     const LinearKernels* kernels = nullptr;
     Product product = {};
     std::byte* tiles = nullptr;
     bool many = false;
-    int64_t piece = 1;
+    int64_t unit = 1;
 
-    int64_t pieces() const { return (product.weight.rows + piece - 1) / piece; }
+    int64_t units() const { return (product.weight.rows + unit - 1) / unit; }
 
-    void multiply(int64_t index, int thread) const {
-        const RowRange outputs{index * piece, std::min((index + 1) * piece, product.weight.rows)};
+    void multiply(RowRange range, int thread) const {
+        const RowRange outputs{range.begin * unit, std::min(range.end * unit, product.weight.rows)};
         if (many) {
             kernels->multiply_many(product, tiles + static_cast<size_t>(thread) * kernels->tile_bytes, outputs);
         } else {
@@ -54,20 +54,18 @@ Part make_part(const Args& args) {
     const Input& weight = args.in[0];
     const Input& x = args.in[1];
     const LinearKernels* const kernels = find_kernels(weight.dtype);
-    const int threads = args.step.threads->size();
+    const auto threads = static_cast<size_t>(args.step.threads->size());
     std::byte* const scratch = args.step.scratch.data();
-    Part part{.kernels = kernels,
-              .product = {.weight = weight,
-                          .x = x,
-                          .rounded = {scratch + static_cast<size_t>(threads) * kernels->tile_bytes, x.cols},
-                          .bias = args.in.size() > 2 ? args.in[2].f32() : nullptr,
-                          .out = args.out},
-              .tiles = scratch,
-              .many = x.rows > kFewRows || kernels->multiply_few == nullptr,
-              .piece = kernels->tile_outputs};
-    if (!part.many)
-        part.piece = rows_of_piece(weight.rows, static_cast<int64_t>(row_bytes(weight.dtype, weight.cols)), threads);
-    return part;
+    const bool many = x.rows > kFewRows || kernels->multiply_few == nullptr;
+    return {.kernels = kernels,
+            .product = {.weight = weight,
+                        .x = x,
+                        .rounded = {scratch + threads * kernels->tile_bytes, x.cols},
+                        .bias = args.in.size() > 2 ? args.in[2].f32() : nullptr,
+                        .out = args.out},
+            .tiles = scratch,
+            .many = many,
+            .unit = many ? kernels->tile_outputs : kMostStreams};
 }
 
 // Rounds what `part` multiplies, unless one of those before has.
@@ -86,25 +84,34 @@ void round_rows(Part& part, std::span<const Part> before, const Step& step) {
     });
 }
 
+// Units [range.begin, range.end) of all parts, counted one after the other.
+void multiply(std::span<const Part> parts, RowRange range, int thread) {
+    int64_t first = 0;  // of the part
+    for (const Part& part : parts) {
+        const RowRange own{std::max<int64_t>(range.begin - first, 0), std::min(range.end - first, part.units())};
+        if (own.begin < own.end) part.multiply(own, thread);
+        first += part.units();
+    }
+}
+
 void linear_together(std::span<const Args> calls) {
     CHECK(calls.size() <= kMostTogether);
     std::array<Part, kMostTogether> memory;
     size_t count = 0;
-    int64_t pieces = 0;
+    int64_t units = 0;
+    int64_t bytes = 0;
     for (const Args& args : calls) {
         Part& part = memory[count] = make_part(args);
         round_rows(part, {memory.data(), count}, args.step);
-        pieces += part.pieces();
+        units += part.units();
+        bytes += part.product.weight.rows * static_cast<int64_t>(row_bytes(args.in[0].dtype, args.in[0].cols));
         ++count;
     }
     const std::span<const Part> parts(memory.data(), count);
-    calls.front().step.for_each_range(pieces, 1, [&](int64_t begin, int64_t end, int thread) {
-        for (int64_t i = begin; i < end; ++i) {
-            int64_t index = i;
-            const Part* part = parts.data();
-            for (; index >= part->pieces(); ++part) index -= part->pieces();
-            part->multiply(index, thread);
-        }
+    const Step& step = calls.front().step;
+    const Pieces pieces(units, bytes, step.threads->size());
+    step.for_each_range(pieces.count(), 1, [&](int64_t begin, int64_t end, int thread) {
+        multiply(parts, {pieces.begin(begin), pieces.begin(end)}, thread);
     });
 }
 

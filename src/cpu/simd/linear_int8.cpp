@@ -15,6 +15,10 @@
 #include <algorithm>
 #include <cstring>
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include "cpu/simd/int8_few-inl.h"
 #include "cpu/simd/int8_many-inl.h"
 #include "cpu/simd/int8_weights_k-inl.h"
@@ -128,9 +132,20 @@ namespace {
 
 HWY_EXPORT(int8_kernels_for);
 
+// What is used here beyond the SIMD target: ARM had NEON before it had a dot product of bytes.
+bool processor_has_dot_product() {
+#if defined(__aarch64__)
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+    return true;
+#endif
+}
+
 }  // namespace
 
 const LinearKernels* find_int8_kernels(DType weight) {
+    static const bool usable = processor_has_dot_product();
+    if (!usable) return nullptr;
     return HWY_DYNAMIC_DISPATCH(int8_kernels_for)(weight);
 }
 
