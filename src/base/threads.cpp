@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -22,11 +23,20 @@ namespace {
 void pause_briefly() {
 #if defined(__x86_64__)
     _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #endif
 }
 
-// How often a worker looks for the next loop before it sleeps: the loops of one token follow each other closely.
+using Clock = std::chrono::steady_clock;
+
+// How often somebody looks for what others do before the core is offered to them.
 constexpr int kSpins = 2000;
+
+// How long workers look for the next loop before they sleep: the next token follows soon, and waking takes as long.
+constexpr std::chrono::microseconds kPatience{200};
+
+constexpr size_t kLine = 64;  // of a cache: what one thread writes often is kept apart from what others read
 
 }  // namespace
 
@@ -34,18 +44,21 @@ struct ThreadPool::Shared {
     std::vector<std::thread> workers;
     std::mutex mutex;
     std::condition_variable wake;
-    std::atomic<uint64_t> generation{0};  // counts loops; workers wait for it to change
     std::atomic<bool> stop{false};
+    std::atomic<int> awake{0};     // how many ask the workers not to sleep
+    std::atomic<int> sleepers{0};  // workers that sleep, or are about to
 
+    alignas(kLine) std::atomic<uint64_t> generation{0};  // counts loops; workers wait for it to change
     // The loop under way. Written before `generation` changes, read after.
     const std::function<void(int64_t, int64_t, int)>* body = nullptr;
     int64_t count = 0;
     int64_t grain = 1;
-    std::atomic<int64_t> next{0};
+
+    alignas(kLine) std::atomic<int64_t> next{0};
     // Open while there may be pieces left, with the number of workers inside. Only who is inside is waited for: on a
     // busy machine a worker may get its turn long after the others have done all there was.
     static constexpr uint32_t kOpen = 1U << 31;
-    std::atomic<uint32_t> gate{0};
+    alignas(kLine) std::atomic<uint32_t> gate{0};
 
     bool enter() {
         uint32_t state = gate.load(std::memory_order_relaxed);
@@ -63,15 +76,25 @@ struct ThreadPool::Shared {
         }
     }
 
+    // Looks for a while, with the core offered to others, and sleeps unless somebody asks not to.
+    void wait_for_other_than(uint64_t seen) {
+        const auto changed = [&] { return generation.load() != seen; };
+        for (int i = 0; i < kSpins && !changed(); ++i) pause_briefly();
+        const Clock::time_point begin = Clock::now();
+        while (!changed() && (awake.load(std::memory_order_relaxed) > 0 || Clock::now() - begin < kPatience))
+            std::this_thread::yield();
+        if (changed()) return;
+        std::unique_lock lock(mutex);
+        ++sleepers;  // before looking once more: whoever announces looks at this after it has changed the other
+        wake.wait(lock, changed);
+        --sleepers;
+    }
+
     void work(int thread) {
         uint64_t seen = 0;
         for (;;) {
-            for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) pause_briefly();
-            if (generation.load(std::memory_order_acquire) == seen) {
-                std::unique_lock lock(mutex);
-                wake.wait(lock, [&] { return generation.load(std::memory_order_acquire) != seen; });
-            }
-            seen = generation.load(std::memory_order_acquire);
+            wait_for_other_than(seen);
+            seen = generation.load();
             if (stop.load()) return;
             if (!enter()) continue;
             take_pieces(thread);
@@ -80,10 +103,9 @@ struct ThreadPool::Shared {
     }
 
     void announce() {
-        {
-            const std::lock_guard lock(mutex);
-            generation.fetch_add(1, std::memory_order_release);
-        }
+        ++generation;
+        if (sleepers.load() == 0) return;
+        { const std::lock_guard lock(mutex); }  // one that is about to sleep does so now
         wake.notify_all();
     }
 };
@@ -128,6 +150,14 @@ void ThreadPool::for_each_range(int64_t count, int64_t grain, const std::functio
             std::this_thread::yield();  // a worker may be waiting for the core we spin on
         }
     }
+}
+
+ThreadPool::Awake::Awake(ThreadPool& pool) : pool_(pool) {
+    pool_.shared_->awake.fetch_add(1, std::memory_order_relaxed);
+}
+
+ThreadPool::Awake::~Awake() {
+    pool_.shared_->awake.fetch_sub(1, std::memory_order_relaxed);
 }
 
 int available_cores() {

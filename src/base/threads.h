@@ -22,6 +22,18 @@ class ThreadPool {
     // One caller at a time; body must not call for_each_range itself.
     void for_each_range(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& body);
 
+    // While there is one, workers look for the next loop without sleeping: for a caller whose loops follow each other.
+    class Awake {
+      public:
+        explicit Awake(ThreadPool& pool);
+        Awake(const Awake&) = delete;
+        Awake& operator=(const Awake&) = delete;
+        ~Awake();
+
+      private:
+        ThreadPool& pool_;
+    };
+
   private:
     struct Shared;
     std::unique_ptr<Shared> shared_;

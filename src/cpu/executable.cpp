@@ -1,10 +1,14 @@
 #include "cpu/executable.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "cpu/kernel.h"
 #include "device/host_memory.h"
+#include "device/stage_times.h"
 #include "device/step_check.h"
 #include "graph/memory_plan.h"
 #include "graph/ops.h"
@@ -26,17 +30,57 @@ struct Operand {
     std::vector<const std::byte*> parts = {};  // of a weight whose matrices lie apart
 };
 
-// One kernel call. `in` and `out` are filled anew for each step, as row counts change.
+// One kernel call. `in`, `out` and `step` are filled anew for each step, as row counts change.
 struct Call {
     const Kernel* kernel;
     graph::Op op;
     std::vector<Operand> operands;
     Operand result;
     size_t scratch_bytes;
-    std::vector<Input> in;
-    Output out;
-    std::string matrix = {};  // the name of a product's weight, where someone observes
+    std::string matrix;     // the name of a product's weight
+    size_t scratch_at = 0;  // behind that of calls it runs together with
+    std::vector<Input> in = {};
+    Output out = {};
+    Step step = {};
 };
+
+// Calls [first, first + count) are run as one piece of work.
+struct CallGroup {
+    size_t first;
+    size_t count;
+    std::string name = {};  // of its op and its weights, for people
+};
+
+bool is_product(const graph::Node& node) {
+    return node.op.as<op::Linear>() != nullptr;
+}
+
+// Moves products of the same rows behind the first of them, so that they can be run together: q, k and v, gate and up.
+void bring_products_together(Program& program) {
+    const auto waits_for_nothing = [&](const graph::Node& node) {
+        return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+            return id == node.inputs[1] || program.value(id).kind == Value::Kind::weight;
+        });
+    };
+    for (auto first = program.nodes.begin(); first != program.nodes.end(); ++first) {
+        if (!is_product(*first)) continue;
+        const ValueId x = first->inputs[1];
+        size_t count = 1;
+        for (auto other = first + 1; other != program.nodes.end() && count < kMostTogether; ++other) {
+            if (!is_product(*other) || other->inputs[1] != x || !waits_for_nothing(*other)) continue;
+            ++first;
+            ++count;
+            std::rotate(first, other, other + 1);
+        }
+    }
+}
+
+// The part of a weight's name that is the same in all layers: "ffn_up" of "blk.3.ffn_up.weight".
+std::string_view role_of(std::string_view weight) {
+    constexpr std::string_view kEnd = ".weight";
+    if (weight.ends_with(kEnd)) weight.remove_suffix(kEnd.size());
+    return weight.substr(weight.rfind('.') + 1);
+}
 
 int64_t cols(const TensorType& type, const graph::Extents& extents) {
     return graph::extent(type.shape.back(), extents);
@@ -47,6 +91,7 @@ class CpuExecutable final : public device::Executable {
     static Result<std::unique_ptr<device::Executable>> create(const CompileContext& context);
 
     Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
+    Result<std::vector<device::StageTime>> profile(const device::Batch& batch) override;
     Status wait() override { return Ok{}; }
     std::span<const std::byte> result(size_t index) const override {
         const Operand& operand = results_[index];
@@ -60,7 +105,10 @@ class CpuExecutable final : public device::Executable {
     Result<Operand> resolve_weight(const Value& value, const graph::Weights& weights);
     const std::byte* aligned(DType dtype, std::span<const std::byte> bytes);
     Status resolve_node(const graph::Node& node, const CompileContext& context);
-    void run(Call& call, const device::Batch& batch);
+    size_t group_calls();
+    Status begin_step(const device::Batch& batch, const device::FindAllowed& find_allowed);
+    void prepare(Call& call, const device::Batch& batch);
+    void run(const CallGroup& group, const device::Batch& batch);
     void observe(const Call& call) const;
 
     Program program_;
@@ -73,6 +121,8 @@ class CpuExecutable final : public device::Executable {
     device::HostBuffer scratch_;
     std::vector<std::vector<std::byte>> realigned_;  // weights whose bytes in the file are not aligned to their type
     std::vector<Call> calls_;
+    std::vector<CallGroup> groups_;
+    std::vector<Args> args_;  // of the group under way
     std::vector<Operand> results_;
     graph::Extents extents_;  // of the last step
     std::vector<int32_t> sequence_of_row_;
@@ -86,6 +136,7 @@ Result<std::unique_ptr<device::Executable>> CpuExecutable::create(const CompileC
 
 Status CpuExecutable::resolve(const CompileContext& context) {
     program_ = graph::keep_results(context.program, context.options.results);
+    bring_products_together(program_);
     cache_ = context.cache;
     threads_ = context.threads;
     observer_ = context.observer;
@@ -96,9 +147,9 @@ Status CpuExecutable::resolve(const CompileContext& context) {
     sequence_of_row_.reserve(static_cast<size_t>(context.options.limits.tokens));
 
     for (const graph::Node& node : program_.nodes) TRY(resolve_node(node, context));
-    size_t scratch = 0;
-    for (const Call& call : calls_) scratch = std::max(scratch, call.scratch_bytes);
-    scratch_ = TRY(device::HostBuffer::allocate(scratch, "the working memory of a step", "choose a smaller batch"));
+    args_.reserve(kMostTogether);
+    scratch_ =
+        TRY(device::HostBuffer::allocate(group_calls(), "the working memory of a step", "choose a smaller batch"));
     for (const std::string& name : context.options.results) {
         const auto found = std::find_if(program_.results.begin(), program_.results.end(),
                                         [&](const graph::NamedResult& result) { return result.name == name; });
@@ -108,7 +159,7 @@ Status CpuExecutable::resolve(const CompileContext& context) {
 }
 
 Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext& context) {
-    Call call{.kernel = nullptr, .op = node.op, .operands = {}, .result = {}, .scratch_bytes = 0, .in = {}, .out = {}};
+    Call call{.kernel = nullptr, .op = node.op, .operands = {}, .result = {}, .scratch_bytes = 0, .matrix = {}};
     std::vector<TensorType> types;
     for (ValueId input : node.inputs) {
         call.operands.push_back(TRY(resolve_value(input, context)));
@@ -121,10 +172,35 @@ Status CpuExecutable::resolve_node(const graph::Node& node, const CompileContext
     call.scratch_bytes = call.kernel->scratch_bytes(
         node.op,
         {.inputs = types, .output = call.result.type, .limits = context.options.limits, .threads = threads_->size()});
-    const bool product = node.op.as<op::Linear>() != nullptr || node.op.as<op::ExpertLinear>() != nullptr;
-    if (observer_ && product) call.matrix = program_.value(node.inputs[0]).name;
+    if (is_product(node) || node.op.as<op::ExpertLinear>() != nullptr)
+        call.matrix = program_.value(node.inputs[0]).name;
     calls_.push_back(std::move(call));
     return Ok{};
+}
+
+// Returns the bytes of scratch memory that the largest group needs.
+size_t CpuExecutable::group_calls() {
+    constexpr size_t kAlignment = graph::MemoryPlan::kAlignment;
+    size_t most = 0;
+    size_t used = 0;  // by the last group
+    for (size_t i = 0; i < calls_.size(); ++i) {
+        Call& call = calls_[i];
+        const Call* const first = groups_.empty() ? nullptr : &calls_[groups_.back().first];
+        const bool joins = first != nullptr && call.kernel->run_together != nullptr && call.kernel == first->kernel &&
+                           groups_.back().count < kMostTogether &&
+                           program_.nodes[i].inputs[1] == program_.nodes[groups_.back().first].inputs[1];
+        if (!joins) {
+            groups_.push_back({.first = i, .count = 0, .name = std::string(call.op.name())});
+            used = 0;
+        }
+        CallGroup& group = groups_.back();
+        if (!call.matrix.empty()) group.name += fmt::format("{}{}", joins ? ", " : " ", role_of(call.matrix));
+        ++group.count;
+        call.scratch_at = used;
+        used += (call.scratch_bytes + kAlignment - 1) / kAlignment * kAlignment;
+        most = std::max(most, used);
+    }
+    return most;
 }
 
 // A result that others read lies where they do.
@@ -183,6 +259,33 @@ const std::byte* CpuExecutable::aligned(DType dtype, std::span<const std::byte> 
 }
 
 Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllowed& find_allowed) {
+    TRY(begin_step(batch, find_allowed));
+    const ThreadPool::Awake awake(*threads_);
+    for (const CallGroup& group : groups_) run(group, batch);
+    return Ok{};
+}
+
+Result<std::vector<device::StageTime>> CpuExecutable::profile(const device::Batch& batch) {
+    using Clock = std::chrono::steady_clock;
+    TRY(begin_step(batch, {}));
+    const ThreadPool::Awake awake(*threads_);
+    device::StageTimes parts;
+    Clock::time_point before = Clock::now();
+    for (const CallGroup& group : groups_) {
+        run(group, batch);
+        const Clock::time_point after = Clock::now();
+        uint64_t weight_bytes = 0;
+        for (size_t i = group.first; i < group.first + group.count; ++i) {
+            const Call& call = calls_[i];
+            if (!call.matrix.empty() && call.out.rows > 0) weight_bytes += call.operands[0].type.size_bytes({});
+        }
+        parts.add(group.name, std::chrono::duration<double>(after - before).count(), weight_bytes);
+        before = after;
+    }
+    return parts.list();
+}
+
+Status CpuExecutable::begin_step(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     TRY(device::check_step(batch, limits_));
     TRY(device::find_allowed(batch, limits_, find_allowed));
     extents_ = {.tokens = static_cast<int64_t>(batch.tokens.size()),
@@ -192,11 +295,10 @@ Status CpuExecutable::submit(const device::Batch& batch, const device::FindAllow
         sequence_of_row_.insert(sequence_of_row_.end(), static_cast<size_t>(batch.sequences[i].rows),
                                 static_cast<int32_t>(i));
     }
-    for (Call& call : calls_) run(call, batch);
     return Ok{};
 }
 
-void CpuExecutable::run(Call& call, const device::Batch& batch) {
+void CpuExecutable::prepare(Call& call, const device::Batch& batch) {
     for (size_t i = 0; i < call.operands.size(); ++i) {
         const Operand& operand = call.operands[i];
         const std::byte* data = operand.data;
@@ -211,14 +313,28 @@ void CpuExecutable::run(Call& call, const device::Batch& batch) {
     }
     call.out = {
         .rows = call.result.type.rows(extents_), .cols = cols(call.result.type, extents_), .data = call.result.data};
-    if (call.out.rows == 0) return;  // a step may want no outputs
-    const Step step{.batch = &batch,
-                    .sequence_of_row = sequence_of_row_,
-                    .cache = cache_.get(),
-                    .threads = threads_.get(),
-                    .scratch = scratch_.bytes().first(call.scratch_bytes)};
-    if (!call.matrix.empty()) observe(call);
-    call.kernel->run(call.op, {.in = call.in, .out = call.out, .step = step});
+    call.step = {.batch = &batch,
+                 .sequence_of_row = sequence_of_row_,
+                 .cache = cache_.get(),
+                 .threads = threads_.get(),
+                 .scratch = scratch_.bytes().subspan(call.scratch_at, call.scratch_bytes)};
+}
+
+void CpuExecutable::run(const CallGroup& group, const device::Batch& batch) {
+    args_.clear();
+    for (size_t i = group.first; i < group.first + group.count; ++i) {
+        Call& call = calls_[i];
+        prepare(call, batch);
+        if (call.out.rows == 0) return;  // a step may want no outputs; those of a group have the same rows
+        if (observer_ && !call.matrix.empty()) observe(call);
+        args_.push_back({.in = call.in, .out = call.out, .step = call.step});
+    }
+    const Call& first = calls_[group.first];
+    if (group.count > 1) {
+        first.kernel->run_together(args_);
+    } else {
+        first.kernel->run(first.op, args_.front());
+    }
 }
 
 void CpuExecutable::observe(const Call& call) const {

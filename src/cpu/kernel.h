@@ -65,6 +65,9 @@ struct Args {
     const Step& step;
 };
 
+// The most calls that a kernel runs together.
+inline constexpr size_t kMostTogether = 4;
+
 // What is known of a node when it is compiled.
 struct NodePlan {
     graph::InputTypes inputs;
@@ -79,6 +82,8 @@ struct FastKernel {
     void (*run)(const T& op, const Args& args) = nullptr;
     bool (*supports)(const T& op, graph::InputTypes inputs) = nullptr;     // null: all
     size_t (*scratch_bytes)(const T& op, const NodePlan& plan) = nullptr;  // null: none
+    // Several calls whose second input is the same, as one piece of work, for ops without attributes; null: one by one.
+    void (*run_together)(std::span<const Args> calls) = nullptr;
 };
 
 // A kernel of any op.
@@ -88,6 +93,7 @@ struct Kernel {
     std::function<bool(const graph::Op&, graph::InputTypes)> supports;
     std::function<size_t(const graph::Op&, const NodePlan&)> scratch_bytes;
     std::function<void(const graph::Op&, const Args&)> run;
+    void (*run_together)(std::span<const Args> calls) = nullptr;  // null: there are no such
 };
 
 void register_kernel(Kernel kernel);
@@ -118,7 +124,8 @@ struct Registration {
                              [fast](const graph::Op& op, const NodePlan& plan) {
                                  return fast.scratch_bytes == nullptr ? 0 : fast.scratch_bytes(*op.as<T>(), plan);
                              },
-                         .run = [fast](const graph::Op& op, const Args& args) { fast.run(*op.as<T>(), args); }});
+                         .run = [fast](const graph::Op& op, const Args& args) { fast.run(*op.as<T>(), args); },
+                         .run_together = fast.run_together});
     }
 };
 

@@ -4,8 +4,7 @@
 #include <cstring>
 
 #include "cpu/kernel.h"
-#include "cpu/simd/linear_f32.h"
-#include "cpu/simd/linear_int8.h"
+#include "cpu/simd/linear.h"
 #include "cpu/simd/streams.h"
 #include "graph/ops.h"
 
@@ -35,12 +34,9 @@ class Scratch {
     std::byte* at_;
 };
 
-size_t row_bytes_of(DType weight, int64_t cols) {
-    return int8_kernels_take(weight) ? QuantizedRows::size_bytes(1, cols) : static_cast<size_t>(cols) * sizeof(float);
-}
-
-size_t tile_bytes_of(DType weight) {
-    return int8_kernels_take(weight) ? kTileBytes : kTileFloats * sizeof(float);
+// Of a row of x as the kernels want it.
+size_t row_bytes_of(const LinearKernels& kernels, int64_t cols) {
+    return kernels.quantize != nullptr ? QuantizedRows::size_bytes(1, cols) : static_cast<size_t>(cols) * sizeof(float);
 }
 
 class ExpertProduct {
@@ -48,7 +44,7 @@ class ExpertProduct {
     ExpertProduct(const op::ExpertLinear& op, const Args& args)
         : op_(op),
           args_(args),
-          int8_(find_int8_kernels(args.in[0].dtype)),
+          kernels_(*find_kernels(args.in[0].dtype)),
           used_(args.in[2].cols / 2),
           experts_(args.in[0].matrices),
           shared_(args.in[1].cols == args.in[0].cols) {
@@ -57,12 +53,13 @@ class ExpertProduct {
         present_ = scratch.take<int32_t>(experts_);
         places_ = scratch.take<int32_t>(slots());
         x_ = scratch.take<std::byte>(slots() * static_cast<int64_t>(x_bytes()));
-        tiles_ = scratch.take<std::byte>(args.step.threads->size() * static_cast<int64_t>(tile_bytes()));
+        tiles_ = scratch.take<std::byte>(args.step.threads->size() * static_cast<int64_t>(kernels_.tile_bytes));
         results_ = scratch.take<float>(args.step.threads->size() * results_each());
     }
 
     static size_t scratch_bytes(const op::ExpertLinear& /*op*/, const NodePlan& plan) {
         const graph::TensorType& weight = plan.inputs[0];
+        const LinearKernels& kernels = *find_kernels(weight.dtype);
         const int64_t rows = plan.inputs[1].rows(plan.limits);
         const int64_t slots = rows * plan.inputs[2].cols() / 2;
         const int64_t experts = weight.shape[0].count;
@@ -70,8 +67,7 @@ class ExpertProduct {
             return Scratch::padded_bytes<std::byte>(static_cast<int64_t>(each) * count);
         };
         return 2 * Scratch::padded_bytes<int32_t>(experts + 1) + Scratch::padded_bytes<int32_t>(slots) +
-               bytes(row_bytes_of(weight.dtype, weight.cols()), slots) +
-               bytes(tile_bytes_of(weight.dtype), plan.threads) +
+               bytes(row_bytes_of(kernels, weight.cols()), slots) + bytes(kernels.tile_bytes, plan.threads) +
                bytes(sizeof(float), plan.threads * rows * kPieceOutputs);
     }
 
@@ -90,8 +86,8 @@ class ExpertProduct {
 
   private:
     int64_t slots() const { return args_.in[1].rows * used_; }
-    size_t x_bytes() const { return row_bytes_of(args_.in[0].dtype, args_.in[0].cols); }
-    size_t tile_bytes() const { return tile_bytes_of(args_.in[0].dtype); }
+    size_t x_bytes() const { return row_bytes_of(kernels_, args_.in[0].cols); }
+    bool is_many(int64_t rows) const { return rows > kFewRows || kernels_.multiply_few == nullptr; }
     int64_t results_each() const { return args_.in[1].rows * kPieceOutputs; }
     int64_t rows_of(int64_t expert) const { return first_[expert + 1] - first_[expert]; }
     int64_t expert_at(int64_t slot) const { return static_cast<int64_t>(args_.in[2].f32(slot / used_)[slot % used_]); }
@@ -134,10 +130,10 @@ class ExpertProduct {
     void bring(int64_t place) {
         const Input x = x_of(places_[place]);
         std::byte* const to = x_ + static_cast<size_t>(place) * x_bytes();
-        if (int8_ == nullptr) {
+        if (kernels_.quantize == nullptr) {
             std::memcpy(to, x.data, x_bytes());
         } else {
-            int8_->quantize(x, rows_of(expert_at(places_[place])) > kFewRows, QuantizedRows(to, x.cols), {0, 1});
+            kernels_.quantize(x, is_many(rows_of(expert_at(places_[place]))), QuantizedRows(to, x.cols), {0, 1});
         }
     }
 
@@ -152,13 +148,12 @@ class ExpertProduct {
         float* const made = rows == 1 ? result_of(first_[expert], piece.begin) : results_ + thread * results_each();
         const Output out{rows, width, reinterpret_cast<std::byte*>(made)};
         std::byte* const x = x_ + (brought_once() ? 0 : static_cast<size_t>(first_[expert]) * x_bytes());
-        std::byte* const tile = tiles_ + static_cast<size_t>(thread) * tile_bytes();
-        const float* const product_bias = op_.scaled ? nullptr : bias;
-        if (int8_ != nullptr) {
-            multiply_int8({weight, QuantizedRows(x, weight.cols), rows, product_bias, out}, tile);
-        } else {
-            multiply_f32({weight, {DType::f32, rows, weight.cols, x}, product_bias, out}, tile);
-        }
+        multiply({.weight = weight,
+                  .x = {DType::f32, rows, weight.cols, x},
+                  .rounded = {x, weight.cols},
+                  .bias = op_.scaled ? nullptr : bias,
+                  .out = out},
+                 tiles_ + static_cast<size_t>(thread) * kernels_.tile_bytes);
         if (op_.scaled) scale(out, args_.in[op_.kScale].f32()[expert], bias);
         for (int64_t r = 0; r < rows && rows > 1; ++r)
             std::copy_n(out.f32(r), width, result_of(first_[expert] + r, piece.begin));
@@ -169,22 +164,11 @@ class ExpertProduct {
         return args_.out.f32(slot / used_) + slot % used_ * op_.count + output;
     }
 
-    void multiply_int8(const Int8Product& product, std::byte* tile) const {
-        if (product.rows <= kFewRows) {
-            int8_->multiply_few(product, {0, product.weight.rows});
-        } else {
-            const int64_t tiles = (product.weight.rows + int8_->tile_outputs - 1) / int8_->tile_outputs;
-            int8_->multiply_many(product, tile, {0, tiles});
-        }
-    }
-
-    static void multiply_f32(const F32Product& product, std::byte* tile) {
-        const F32Kernels kernels = f32_kernels();
+    void multiply(const Product& product, std::byte* tile) const {
         const int64_t outputs = product.weight.rows;
-        if (!is_quantized(product.weight.dtype) && product.x.rows <= kFewRows)
-            return kernels.multiply_few(product, {0, outputs});
-        for (int64_t o = 0; o < outputs; o += kTileOutputs)
-            kernels.multiply_tile(product, reinterpret_cast<float*>(tile), {o, std::min(o + kTileOutputs, outputs)});
+        if (!is_many(product.x.rows)) return kernels_.multiply_few(product, {0, outputs});
+        for (int64_t o = 0; o < outputs; o += kernels_.tile_outputs)
+            kernels_.multiply_many(product, tile, {o, std::min(o + kernels_.tile_outputs, outputs)});
     }
 
     static void scale(const Output& out, float factor, const float* bias) {
@@ -196,7 +180,7 @@ class ExpertProduct {
 
     const op::ExpertLinear& op_;
     const Args& args_;
-    const Int8Kernels* int8_;  // null: in f32
+    const LinearKernels& kernels_;
     int64_t used_;
     int64_t experts_;
     bool shared_;       // x is the same for all experts of a row
@@ -214,7 +198,7 @@ void expert_linear(const op::ExpertLinear& op, const Args& args) {
 }
 
 bool supports_experts(const op::ExpertLinear& /*op*/, graph::InputTypes inputs) {
-    return inputs[0].dtype != DType::i32;
+    return find_kernels(inputs[0].dtype) != nullptr;
 }
 
 const Registration<op::ExpertLinear> kExpertLinear{

@@ -82,6 +82,18 @@ HWY_INLINE VI32 dot4(VI32 acc, VU8 w, VI8 x) {
     return add_pairs(acc, hn::BitCast(DU8(), hn::Abs(signed_w)), give_sign(x, signed_w));
 }
 
+#elif HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
+
+inline constexpr int kQ8Offset = 0;
+
+// In assembly, because this version of Highway has no target with it: linear_int8.cpp asks the processor.
+template <int kOffset>
+HWY_INLINE VI32 dot4(VI32 acc, VU8 w, VI8 x) {
+    static_assert(kOffset < 64, "the weights would not be positive as signed numbers");
+    asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(acc.raw) : "w"(w.raw), "w"(x.raw));
+    return acc;
+}
+
 #else
 
 inline constexpr int kQ8Offset = 0;

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "cpu/simd/int8_weights-inl.h"
-#include "cpu/simd/linear_int8.h"
+#include "cpu/simd/linear.h"
 #include "cpu/simd/streams.h"
 #include "cpu/simd/sum_lanes-inl.h"
 #include "cpu/simd/unroll.h"
@@ -193,10 +193,10 @@ HWY_INLINE void dot_rows(const WeightRows<Weights, kOutputs>& w, const Quantized
 
 // At most kRows rows; where there are fewer, the last is multiplied again.
 template <class Weights, int kRows>
-void multiply_group(const Int8Product& p, RowRange outputs) {
+void multiply_group(const Product& p, RowRange outputs) {
     const int64_t blocks = p.weight.cols / (Weights::kRun * Weights::kRuns / Weights::kBlocks);
     QuantizedRow x[kRows];
-    for (int m = 0; m < kRows; ++m) x[m] = p.x.row(std::min<int64_t>(m, p.rows - 1));
+    for (int m = 0; m < kRows; ++m) x[m] = p.rounded.row(std::min<int64_t>(m, p.x.rows - 1));
     for_each_stream<kRows>(outputs, [&](auto count, const OutputStreams& output) HWY_ATTR {
         WeightRows<Weights, count> w;
         for (int o = 0; o < count; ++o)
@@ -205,7 +205,7 @@ void multiply_group(const Int8Product& p, RowRange outputs) {
         dot_rows<Weights>(w, x, blocks, y);
         for (int o = 0; o < count; ++o) {
             const float bias = p.bias != nullptr ? p.bias[output[o]] : 0.0F;
-            for (int64_t m = 0; m < p.rows; ++m) p.out.f32(m)[output[o]] = y[o][m] + bias;
+            for (int64_t m = 0; m < p.x.rows; ++m) p.out.f32(m)[output[o]] = y[o][m] + bias;
         }
     });
 }
@@ -213,10 +213,10 @@ void multiply_group(const Int8Product& p, RowRange outputs) {
 // Some outputs of up to kFewRows rows. Three are multiplied as four, the last of them twice: weights are read once
 // anyway.
 template <class Weights>
-void multiply_few(const Int8Product& p, RowRange outputs) {
-    if (p.rows == 1) {
+void multiply_few(const Product& p, RowRange outputs) {
+    if (p.x.rows == 1) {
         multiply_group<Weights, 1>(p, outputs);
-    } else if (p.rows == 2) {
+    } else if (p.x.rows == 2) {
         multiply_group<Weights, 2>(p, outputs);
     } else {
         multiply_group<Weights, kFewRows>(p, outputs);

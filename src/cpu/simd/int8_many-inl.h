@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "cpu/simd/int8_weights-inl.h"
-#include "cpu/simd/linear_int8.h"
+#include "cpu/simd/linear.h"
 #include "cpu/simd/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +23,11 @@ namespace tandem::cpu::simd::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
+inline constexpr int kTilePanels = 4;
+inline constexpr int kTileElements = 2048;
 inline constexpr int kTileOutputs = kTilePanels * kLanes;  // a panel is as many rows of weights as there are lanes
+// 64 outputs take 128 KiB, and their scales and minima 64 at most: a tile stays in the L2 cache.
+inline constexpr size_t kTileBytes = size_t{kTileOutputs} * (kTileElements + 2 * (kTileElements / 16) * sizeof(float));
 #if HWY_CAP_GE512
 inline constexpr int kPanelsAtOnce = 2;  // 32 registers: 12 sums of integers, 12 of floats
 inline constexpr int kRowsAtOnce = 6;
@@ -251,13 +255,13 @@ HWY_INLINE void store_sums(VF32 sums, const float* before, int64_t count, float*
 
 // The products of one group of rows with kPanelsAtOnce panels, stored or added to what earlier blocks gave.
 template <class Weights, int kRows>
-void multiply_tile_rows(const Int8Product& p, const Panel* panels, const TilePlace& at, int64_t row) {
+void multiply_tile_rows(const Product& p, const Panel* panels, const TilePlace& at, int64_t row) {
     const DF32 d;
     QuantizedRow x[kRows];
     VF32 y[kRows][kPanelsAtOnce];
     TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
-        x[m] = p.x.row(row + m);
+        x[m] = p.rounded.row(row + m);
         TANDEM_UNROLL
         for (int n = 0; n < kPanelsAtOnce; ++n) y[m][n] = hn::Zero(d);
     }
@@ -275,7 +279,7 @@ void multiply_tile_rows(const Int8Product& p, const Panel* panels, const TilePla
 }
 
 template <class Weights>
-void multiply_tile(const Int8Product& p, std::byte* tile, const TilePlace& at) {
+void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at) {
     constexpr int kElements = Weights::kRun * Weights::kRuns / Weights::kBlocks;  // of a block
     const int outputs = static_cast<int>(std::min<int64_t>(p.out.cols - at.output, kTileOutputs));
     for (int o = 0; o < outputs; o += kLanes) {
@@ -286,8 +290,8 @@ void multiply_tile(const Int8Product& p, std::byte* tile, const TilePlace& at) {
         }
         pack_panel<Weights>(rows, at.count / kElements, panel_of<Weights>(tile, o / kLanes));
     }
-    for (int64_t row = 0; row < p.rows;) {
-        const int64_t left = p.rows - row;
+    for (int64_t row = 0; row < p.x.rows;) {
+        const int64_t left = p.x.rows - row;
         for (int n = 0; n * kLanes < outputs; n += kPanelsAtOnce) {
             Panel panels[kPanelsAtOnce];
             for (int i = 0; i < kPanelsAtOnce; ++i) panels[i] = panel_of<Weights>(tile, n + i);
@@ -304,13 +308,13 @@ void multiply_tile(const Int8Product& p, std::byte* tile, const TilePlace& at) {
     }
 }
 
-// Some tiles of outputs, for all rows.
+// Some outputs, whole tiles of them but for the last, for all rows.
 template <class Weights>
-void multiply_many(const Int8Product& p, std::byte* tile, RowRange tiles) {
-    for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+void multiply_many(const Product& p, std::byte* tile, RowRange outputs) {
+    for (int64_t output = outputs.begin; output < outputs.end; output += kTileOutputs) {
         for (int64_t first = 0; first < p.weight.cols; first += kTileElements) {
             const auto count = static_cast<int>(std::min<int64_t>(p.weight.cols - first, kTileElements));
-            multiply_tile<Weights>(p, tile, {first, count, t * kTileOutputs});
+            multiply_tile<Weights>(p, tile, {first, count, output});
         }
     }
 }

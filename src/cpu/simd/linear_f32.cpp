@@ -12,21 +12,23 @@
 
 #include <algorithm>
 
-#include "cpu/kernel.h"
 #include "cpu/simd/decode-inl.h"
 #include "cpu/simd/dot-inl.h"
-#include "cpu/simd/linear_f32.h"
-#include "cpu/simd/linear_int8.h"
+#include "cpu/simd/linear.h"
 #include "cpu/simd/streams.h"
 #include "cpu/simd/unroll.h"
-#include "graph/ops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu::simd::HWY_NAMESPACE {
 
+inline constexpr int64_t kTileOutputs = 32;
+inline constexpr int64_t kTileCols = 1024;  // a tile takes 128 KiB; six rows of x of that length stay in the L1 cache
+inline constexpr int64_t kTileStride =
+    kTileCols + 16;  // rows 4 KiB apart would compete for the same lines of the cache
+
 // Multiplies and stores, or adds to what earlier columns gave.
 template <int kRows, int kOutputs>
-void multiply_into(const F32Product& p, const Operands& in, int64_t row, int64_t output, bool first) {
+void multiply_into(const Product& p, const Operands& in, int64_t row, int64_t output, bool first) {
     float sums[kRows][kOutputsAtOnce];
     dot_products<kRows, kOutputs>(in, sums);
     for (int m = 0; m < kRows; ++m) {
@@ -39,7 +41,7 @@ void multiply_into(const F32Product& p, const Operands& in, int64_t row, int64_t
 }
 
 template <int kRows>
-void multiply_rows(const F32Product& p, const Operands& in, int64_t row, RowRange outputs, bool first) {
+void multiply_rows(const Product& p, const Operands& in, int64_t row, RowRange outputs, bool first) {
     Operands at = in;
     int64_t o = outputs.begin;
     for (; o + kOutputsAtOnce <= outputs.end; o += kOutputsAtOnce) {
@@ -62,7 +64,7 @@ HWY_INLINE void prefetch_next(const Input& weight, int64_t row, int64_t distance
 }
 
 // All rows of x with the rows `outputs` of the weights, which fit in a tile.
-void multiply_tile(const F32Product& p, float* tile, RowRange outputs) {
+void multiply_tile(const Product& p, float* tile, RowRange outputs) {
     const DecodeSpan decode = decoder_of(p.weight.dtype);
     const bool in_place = p.weight.dtype == DType::f32;
     for (int64_t first = 0; first < p.weight.cols; first += kTileCols) {
@@ -92,6 +94,13 @@ void multiply_tile(const F32Product& p, float* tile, RowRange outputs) {
             }
         }
     }
+}
+
+void multiply_many_floats(const Product& p, std::byte* tile, RowRange outputs) {
+    // With few rows of x a small tile stays in the L1 cache; with many a large one is used more often.
+    const int64_t step = p.x.rows < 8 ? kOutputsAtOnce : kTileOutputs;
+    for (int64_t o = outputs.begin; o < outputs.end; o += step)
+        multiply_tile(p, reinterpret_cast<float*>(tile), {o, std::min(o + step, outputs.end)});
 }
 
 // ---- Few rows
@@ -155,7 +164,7 @@ HWY_INLINE void dot_few(const typename Weights::Element* const (&w)[kOutputs], c
 
 // At most kRows rows; where there are fewer, the last is multiplied again.
 template <class Weights, int kRows>
-void multiply_few_rows(const F32Product& p, RowRange outputs) {
+void multiply_few_rows(const Product& p, RowRange outputs) {
     const float* x[kRows];
     for (int m = 0; m < kRows; ++m) x[m] = p.x.f32(std::min<int64_t>(m, p.x.rows - 1));
     for_each_stream<kRows>(outputs, [&](auto count, const OutputStreams& output) HWY_ATTR {
@@ -172,7 +181,7 @@ void multiply_few_rows(const F32Product& p, RowRange outputs) {
 }
 
 template <class Weights>
-void multiply_few_of(const F32Product& p, RowRange outputs) {
+void multiply_few_of(const Product& p, RowRange outputs) {
     if (p.x.rows == 1) {
         multiply_few_rows<Weights, 1>(p, outputs);
     } else if (p.x.rows == 2) {
@@ -182,15 +191,31 @@ void multiply_few_of(const F32Product& p, RowRange outputs) {
     }
 }
 
-// Up to kFewRows rows of x, for weights that are no blocks.
-void multiply_few_floats(const F32Product& p, RowRange outputs) {
-    if (p.weight.dtype == DType::f32) {
-        multiply_few_of<WeightsF32>(p, outputs);
-    } else if (p.weight.dtype == DType::f16) {
-        multiply_few_of<WeightsF16>(p, outputs);
-    } else {
-        CHECK(p.weight.dtype == DType::bf16);
-        multiply_few_of<WeightsBF16>(p, outputs);
+constexpr LinearKernels f32_kernels(void (*multiply_few)(const Product&, RowRange)) {
+    return {.tile_outputs = kTileOutputs,
+            .tile_bytes = kTileOutputs * kTileStride * sizeof(float),
+            .quantize = nullptr,
+            .multiply_few = multiply_few,
+            .multiply_many = multiply_many_floats};
+}
+
+// Blocks are always decoded.
+const LinearKernels* f32_kernels_for(DType weight) {
+    static constexpr LinearKernels kF32 = f32_kernels(multiply_few_of<WeightsF32>);
+    static constexpr LinearKernels kF16 = f32_kernels(multiply_few_of<WeightsF16>);
+    static constexpr LinearKernels kBF16 = f32_kernels(multiply_few_of<WeightsBF16>);
+    static constexpr LinearKernels kBlocks = f32_kernels(nullptr);
+    switch (weight) {
+        case DType::f32:
+            return &kF32;
+        case DType::f16:
+            return &kF16;
+        case DType::bf16:
+            return &kBF16;
+        case DType::i32:
+            return nullptr;
+        default:
+            return &kBlocks;
     }
 }
 
@@ -202,59 +227,12 @@ namespace tandem::cpu::simd {
 
 namespace {
 
-HWY_EXPORT(multiply_tile);
-HWY_EXPORT(multiply_few_floats);
-
-// Kernels for quantized weights have their own file; types that it leaves out are decoded here.
-bool supports(const op::Linear& /*op*/, graph::InputTypes inputs) {
-    return inputs[0].dtype != DType::i32 && !int8_kernels_take(inputs[0].dtype);
-}
-
-size_t scratch_bytes(const op::Linear& /*op*/, const NodePlan& plan) {
-    return static_cast<size_t>(plan.threads) * kTileFloats * sizeof(float);
-}
-
-void multiply_in_tiles(const F32Product& product, const Step& step) {
-    // With few rows of x a small tile stays in the L1 cache; with many a large one is used more often.
-    const int64_t tile_outputs = product.x.rows < 8 ? 4 : kTileOutputs;
-    const int64_t tiles = (product.weight.rows + tile_outputs - 1) / tile_outputs;
-    const auto tile_bytes =
-        static_cast<int64_t>(row_bytes(product.weight.dtype, product.weight.cols)) * tile_outputs * product.x.rows;
-    auto* scratch = reinterpret_cast<float*>(step.scratch.data());
-    const auto multiply = HWY_DYNAMIC_DISPATCH(multiply_tile);
-    step.for_each_range(tiles, kPieceBytes / tile_bytes + 1, [&](int64_t begin, int64_t end, int thread) {
-        for (int64_t t = begin; t < end; ++t) {
-            multiply(product, scratch + static_cast<size_t>(thread) * kTileFloats,
-                     {t * tile_outputs, std::min((t + 1) * tile_outputs, product.weight.rows)});
-        }
-    });
-}
-
-void linear(const op::Linear& /*op*/, const Args& args) {
-    const F32Product product{.weight = args.in[0],
-                             .x = args.in[1],
-                             .bias = args.in.size() > 2 ? args.in[2].f32() : nullptr,
-                             .out = args.out};
-    const Input& weight = product.weight;
-    if (is_quantized(weight.dtype) || product.x.rows > kFewRows) {
-        multiply_in_tiles(product, args.step);
-        return;
-    }
-    const auto multiply = HWY_DYNAMIC_DISPATCH(multiply_few_floats);
-    const auto bytes = static_cast<int64_t>(row_bytes(weight.dtype, weight.cols));
-    args.step.for_each_range(weight.rows, rows_of_piece(weight.rows, bytes, args.step.threads->size()),
-                             [&](int64_t begin, int64_t end, int) {
-                                 multiply(product, {begin, end});
-                             });
-}
-
-const Registration<op::Linear> kF32{FastKernel<op::Linear>{linear, supports, scratch_bytes}};
+HWY_EXPORT(f32_kernels_for);
 
 }  // namespace
 
-F32Kernels f32_kernels() {
-    return {.multiply_tile = HWY_DYNAMIC_DISPATCH(multiply_tile),
-            .multiply_few = HWY_DYNAMIC_DISPATCH(multiply_few_floats)};
+const LinearKernels* find_f32_kernels(DType weight) {
+    return HWY_DYNAMIC_DISPATCH(f32_kernels_for)(weight);
 }
 
 }  // namespace tandem::cpu::simd

@@ -15,13 +15,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/kernel.h"
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include "cpu/simd/int8_few-inl.h"
 #include "cpu/simd/int8_many-inl.h"
 #include "cpu/simd/int8_weights_k-inl.h"
-#include "cpu/simd/linear_int8.h"
-#include "cpu/simd/streams.h"
-#include "graph/ops.h"
+#include "cpu/simd/linear.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu::simd::HWY_NAMESPACE {
@@ -74,12 +75,13 @@ void quantize(const Input& x, bool many, const QuantizedRows& rows, RowRange ran
 }
 
 template <class Weights>
-inline constexpr Int8Kernels kKernels = {.tile_outputs = kTileOutputs,
-                                         .quantize = quantize<Weights>,
-                                         .multiply_few = multiply_few<Weights>,
-                                         .multiply_many = multiply_many<Weights>};
+inline constexpr LinearKernels kKernels = {.tile_outputs = kTileOutputs,
+                                           .tile_bytes = kTileBytes,
+                                           .quantize = quantize<Weights>,
+                                           .multiply_few = multiply_few<Weights>,
+                                           .multiply_many = multiply_many<Weights>};
 
-const Int8Kernels* kernels_for(DType weight) {
+const LinearKernels* int8_kernels_for(DType weight) {
     switch (weight) {
         case DType::q4_0:
             return &kKernels<WeightsQ4_0>;
@@ -114,7 +116,7 @@ const Int8Kernels* kernels_for(DType weight) {
 
 #else  // one lane is less than four bytes: left to the reference
 
-const Int8Kernels* kernels_for(DType /*weight*/) {
+const LinearKernels* int8_kernels_for(DType /*weight*/) {
     return nullptr;
 }
 
@@ -128,55 +130,23 @@ namespace tandem::cpu::simd {
 
 namespace {
 
-HWY_EXPORT(kernels_for);
+HWY_EXPORT(int8_kernels_for);
 
-constexpr int64_t kManyRows = kFewRows + 1;  // from here on it pays to unpack tiles
-
-bool supports(const op::Linear& /*op*/, graph::InputTypes inputs) {
-    return int8_kernels_take(inputs[0].dtype);
+// What is used here beyond the SIMD target: ARM had NEON before it had a dot product of bytes.
+bool processor_has_dot_product() {
+#if defined(__aarch64__)
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+    return true;
+#endif
 }
-
-size_t scratch_bytes(const op::Linear& /*op*/, const NodePlan& plan) {
-    const int64_t rows = plan.inputs[1].rows(plan.limits);
-    return QuantizedRows::size_bytes(rows, plan.inputs[1].cols()) + static_cast<size_t>(plan.threads) * kTileBytes;
-}
-
-void linear(const op::Linear& /*op*/, const Args& args) {
-    const Input& weight = args.in[0];
-    const Input& x = args.in[1];
-    const Int8Kernels& kernels = *HWY_DYNAMIC_DISPATCH(kernels_for)(weight.dtype);
-    const bool many = x.rows >= kManyRows;
-    const QuantizedRows rows(args.step.scratch.data(), x.cols);
-    args.step.for_each_range(x.rows, std::max<int64_t>(1, 16384 / x.cols), [&](int64_t begin, int64_t end, int) {
-        kernels.quantize(x, many, rows, {begin, end});
-    });
-
-    const Int8Product product{.weight = weight,
-                              .x = rows,
-                              .rows = x.rows,
-                              .bias = args.in.size() > 2 ? args.in[2].f32() : nullptr,
-                              .out = args.out};
-    if (many) {
-        std::byte* scratch = args.step.scratch.data() + QuantizedRows::size_bytes(x.rows, x.cols);
-        const int64_t tiles = (weight.rows + kernels.tile_outputs - 1) / kernels.tile_outputs;
-        args.step.for_each_range(tiles, 1, [&](int64_t begin, int64_t end, int thread) {
-            kernels.multiply_many(product, scratch + static_cast<size_t>(thread) * kTileBytes, {begin, end});
-        });
-    } else {
-        const auto bytes = static_cast<int64_t>(row_bytes(weight.dtype, weight.cols));
-        args.step.for_each_range(weight.rows, rows_of_piece(weight.rows, bytes, args.step.threads->size()),
-                                 [&](int64_t begin, int64_t end, int) {
-                                     kernels.multiply_few(product, {begin, end});
-                                 });
-    }
-}
-
-const Registration<op::Linear> kInt8{FastKernel<op::Linear>{linear, supports, scratch_bytes}};
 
 }  // namespace
 
-const Int8Kernels* find_int8_kernels(DType weight) {
-    return HWY_DYNAMIC_DISPATCH(kernels_for)(weight);
+const LinearKernels* find_int8_kernels(DType weight) {
+    static const bool usable = processor_has_dot_product();
+    if (!usable) return nullptr;
+    return HWY_DYNAMIC_DISPATCH(int8_kernels_for)(weight);
 }
 
 }  // namespace tandem::cpu::simd

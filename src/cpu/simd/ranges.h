@@ -10,9 +10,6 @@ struct RowRange {
     int64_t end;
 };
 
-// Bytes of weights that a thread takes at once: enough to outweigh taking them, little enough to end together.
-inline constexpr int64_t kPieceBytes = 64 << 10;
-
 // Elements that are worth a thread of their own in ops that do little with each.
 inline constexpr int64_t kPieceElements = 16 << 10;
 

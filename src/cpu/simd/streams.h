@@ -2,6 +2,7 @@
 // that is what processors foresee. Side by side, the rows of several outputs would end where the next ones begin.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -10,7 +11,7 @@
 
 namespace tandem::cpu::simd {
 
-inline constexpr int64_t kFewRows = 4;  // as many rows of x are multiplied at once
+inline constexpr int kMostStreams = 4;
 
 // Outputs o, o + apart, o + 2 * apart, ...
 struct OutputStreams {
@@ -24,7 +25,7 @@ struct OutputStreams {
 // and of kRows rows are kept in registers.
 template <int kRows, class Body>
 void for_each_stream(RowRange outputs, const Body& body) {
-    constexpr int kStreams = kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
+    constexpr int kStreams = kRows == 1 ? kMostStreams : kRows == 2 ? 2 : 1;
     const int64_t apart = (outputs.end - outputs.begin) / kStreams;
     for (int64_t o = 0; o < apart; ++o)
         body(std::integral_constant<int, kStreams>(), OutputStreams{outputs.begin + o, apart});
@@ -40,13 +41,33 @@ void for_each_stream(RowRange outputs, const Body& body) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(begin + i, 0, 2);
 }
 
-// Rows of weights that a thread takes at once: few enough that threads end together, many enough that little is asked
-// for that another one takes.
-inline int64_t rows_of_piece(int64_t rows, int64_t row_bytes, int threads) {
-    constexpr int64_t kPieces = 8;  // of each thread
-    const int64_t least = kPieceBytes / row_bytes + 1;
-    const int64_t even = rows / (threads * kPieces);
-    return even > least ? even : least;
-}
+// How units of work are cut into pieces of which each thread takes the next: large ones first, since a stream that
+// begins is slow, and small ones at the end, so that threads end together. Each thread gets about half of what is left
+// for it.
+class Pieces {
+  public:
+    Pieces(int64_t units, int64_t bytes, int threads)
+        : units_(units), threads_(std::clamp<int64_t>(bytes / kLeastBytes, 1, threads)) {
+        while (halvings_ < kMostHalvings && bytes >= (kLeastBytes * threads_ << (halvings_ + 1))) ++halvings_;
+    }
+
+    int64_t count() const { return threads_ * (halvings_ + 1); }
+
+    // The first unit of a piece; that of piece count() is the end.
+    int64_t begin(int64_t piece) const {
+        const int64_t round = std::min<int64_t>(piece / threads_, halvings_);
+        const int64_t size = int64_t{1} << std::max<int64_t>(halvings_ - 1 - round, 0);  // in 2^halvings of a thread
+        const int64_t before = (int64_t{1} << halvings_) - (int64_t{1} << (halvings_ - round));
+        return units_ * (before * threads_ + (piece - round * threads_) * size) / (threads_ << halvings_);
+    }
+
+  private:
+    static constexpr int kMostHalvings = 5;
+    static constexpr int64_t kLeastBytes = 16 << 10;
+
+    int64_t units_;
+    int64_t threads_;
+    int halvings_ = 0;
+};
 
 }  // namespace tandem::cpu::simd

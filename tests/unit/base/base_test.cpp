@@ -219,5 +219,29 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
     }
 }
 
+// Loops one after the other, while workers stay awake and after they went to sleep.
+TEST(ThreadPool, LoopsOfManyKindsFollowEachOther) {
+    ThreadPool pool(3);
+    std::atomic<int64_t> sum = 0;
+    const auto loop = [&](int64_t count) {
+        pool.for_each_range(count, 1, [&](int64_t begin, int64_t end, int /*thread*/) { sum += end - begin; });
+    };
+    int64_t expected = 0;
+    for (int round = 0; round < 200; ++round) {
+        const ThreadPool::Awake awake(pool);
+        for (int64_t count : {5, 1, 17}) {
+            loop(count);
+            expected += count;
+            EXPECT_EQ(sum, expected);
+        }
+    }
+    for (int round = 0; round < 200; ++round) {
+        std::vector<double> work(static_cast<size_t>(round) * 100, 1.0);  // the caller is away for a while
+        loop(1 + static_cast<int64_t>(work.size() % 7));
+        expected += 1 + static_cast<int64_t>(work.size() % 7);
+        EXPECT_EQ(sum, expected);
+    }
+}
+
 }  // namespace
 }  // namespace tandem

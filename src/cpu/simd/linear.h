@@ -1,4 +1,5 @@
-// What the SIMD versions of linear_int8.cpp share: rows of x rounded to 8 bits, and the sizes of tiles.
+// Products of weights with rows of x: what linear.cpp cuts for threads, and linear_int8.cpp and linear_f32.cpp
+// multiply.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +10,8 @@
 
 namespace tandem::cpu::simd {
 
-inline constexpr int kTilePanels = 4;
-inline constexpr int kTileElements =
-    2048;  // a tile of 64 outputs takes 128 KiB, and its scales and minima 64 at most: it stays in the L2 cache
-inline constexpr size_t kTileBytes =
-    size_t{kTilePanels} * 16 * (kTileElements + 2 * (kTileElements / 16) * sizeof(float));
+inline constexpr int64_t kFewRows =
+    4;  // of x, that are multiplied while weights are read; for more, these are unpacked
 
 // Run r of a row: numbers q * scales[r]. Behind the last run there are zeros.
 struct QuantizedRow {
@@ -27,6 +25,7 @@ class QuantizedRows {
   public:
     static size_t size_bytes(int64_t rows, int64_t cols) { return static_cast<size_t>(rows) * stride(cols); }
 
+    QuantizedRows() = default;
     QuantizedRows(std::byte* data, int64_t cols) : data_(data), cols_(cols) {}
 
     QuantizedRow row(int64_t i) const {
@@ -45,30 +44,33 @@ class QuantizedRows {
     static size_t runs_bytes(int64_t cols) { return (padded_runs(cols) * sizeof(float) + 63) / 64 * 64; }
     static size_t stride(int64_t cols) { return padded_elements(cols) + 3 * runs_bytes(cols); }
 
-    std::byte* data_;
-    int64_t cols_;
+    std::byte* data_ = nullptr;
+    int64_t cols_ = 0;
 };
 
-struct Int8Product {
+// The weights may be some rows of a larger matrix.
+struct Product {
     Input weight;
-    QuantizedRows x;
-    int64_t rows;
-    const float* bias;  // may be null
+    Input x;
+    QuantizedRows rounded = {};   // x, for kernels that round it
+    const float* bias = nullptr;  // may be null
     Output out;
 };
 
-// The code for one weight type on one SIMD target.
-struct Int8Kernels {
-    int tile_outputs;  // rows of weights in a tile
+// The code for one weight type on one SIMD target. Outputs are rows of weights.
+struct LinearKernels {
+    int64_t tile_outputs;  // that multiply_many takes at once
+    size_t tile_bytes;     // of memory that it needs for them
+    // Null for kernels that take x as it is.
     void (*quantize)(const Input& x, bool many, const QuantizedRows& rows, RowRange range);
-    void (*multiply_few)(const Int8Product& product, RowRange outputs);
-    void (*multiply_many)(const Int8Product& product, std::byte* tile, RowRange tiles);
+    void (*multiply_few)(const Product& product, RowRange outputs);  // up to kFewRows rows of x; may be null
+    void (*multiply_many)(const Product& product, std::byte* tile, RowRange outputs);
 };
 
-// Null where linear_int8.cpp has none for weights of this type.
-const Int8Kernels* find_int8_kernels(DType weight);
-inline bool int8_kernels_take(DType weight) {
-    return find_int8_kernels(weight) != nullptr;
-}
+// For the SIMD target that is used now; null for types that are no weights.
+const LinearKernels* find_kernels(DType weight);
+// Of one file; null for types that the other has.
+const LinearKernels* find_int8_kernels(DType weight);
+const LinearKernels* find_f32_kernels(DType weight);
 
 }  // namespace tandem::cpu::simd
