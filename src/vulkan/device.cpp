@@ -265,6 +265,9 @@ Result<size_t> choose(const std::vector<DeviceInfo>& devices, const std::string&
 }  // namespace
 
 std::vector<HeapBudget> read_heaps(VkPhysicalDevice physical, bool has_budget) {
+    VkPhysicalDeviceMemoryProperties memory{};
+    vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+    if (memory.memoryHeapCount == 0) return {};  // compiled for, but not there: asked for a budget, RADV would crash
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
@@ -339,6 +342,17 @@ Status Device::create(VkPhysicalDevice physical) {
         extensions.push_back(kCooperativeMatrixExtension);
         enabled.v13.pNext = &matrices;
     }
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pNext = enabled.v13.pNext,
+        .pipelineExecutableInfo = VK_TRUE};
+    if (options_.statistics) {
+        if (!has(extensions_of(physical), VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) {
+            return fail("{} keeps no statistics of its kernels", info_.name);
+        }
+        extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+        enabled.v13.pNext = &statistics;
+    }
 
     const float priority = 1.0F;
     const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -357,10 +371,7 @@ Status Device::create(VkPhysicalDevice physical) {
 }
 
 Device::~Device() {
-    if (device_ != VK_NULL_HANDLE) {
-        if (!lost_) vkDeviceWaitIdle(device_);
-        vkDestroyDevice(device_, nullptr);
-    }
+    if (device_ != VK_NULL_HANDLE) vkDestroyDevice(device_, nullptr);  // its Queues have waited for all that they began
     if (messenger_ != VK_NULL_HANDLE) {
         const auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
             vkGetInstanceProcAddr(instance_, "vkDestroyDebugUtilsMessengerEXT"));

@@ -58,6 +58,7 @@ struct DeviceOptions {
     bool validation = false;  // with the Khronos layer, including synchronization; its messages end up in the log
     uint64_t device_limit_bytes = 0;  // of its own memory that may be used; 0: all
     uint64_t host_limit_bytes = 0;    // of host memory, likewise
+    bool statistics = false;          // of what the driver's compiler makes of kernels are kept (vulkan/statistics.h)
 };
 
 // Of every heap, in the driver's order.

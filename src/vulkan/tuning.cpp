@@ -44,4 +44,10 @@ Tuning default_tuning(const DeviceInfo& device) {
     return tuning;
 }
 
+void leave_out_lanes(Tuning& tuning) {
+    tuning.stream.clear();
+    tuning.attention.matrix_lanes = 0;
+    tuning.attention.lane_rows = 0;
+}
+
 }  // namespace tandem::vulkan

@@ -89,4 +89,7 @@ const T& entry_for(const std::vector<T>& list, const F& takes) {
 // Measured defaults of the device's family.
 Tuning default_tuning(const DeviceInfo& device);
 
+// For a device whose lanes hold other elements of matrices than has_known_lane_layout() knows.
+void leave_out_lanes(Tuning& tuning);
+
 }  // namespace tandem::vulkan
