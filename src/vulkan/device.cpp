@@ -138,6 +138,22 @@ bool has_shape(const std::vector<CooperativeMatrixProperties>& matrices, uint32_
                        [&](const CooperativeMatrixProperties& p) { return p.m == m && p.n == n && p.k == k; });
 }
 
+// By the extension of either vendor that counts them; 0 where there is none.
+uint32_t count_compute_units(VkPhysicalDevice physical, const std::vector<std::string>& extensions) {
+    VkPhysicalDeviceShaderCorePropertiesAMD amd{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+    VkPhysicalDeviceProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    if (has(extensions, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) {
+        all.pNext = &amd;
+    } else if (has(extensions, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+        all.pNext = &nvidia;
+    }
+    vkGetPhysicalDeviceProperties2(physical, &all);
+    return amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray +
+           nvidia.shaderSMCount;
+}
+
 Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
     VkPhysicalDeviceVulkan13Properties v13{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
     VkPhysicalDeviceVulkan11Properties v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES,
@@ -157,6 +173,7 @@ Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
         .max_subgroup = v13.maxSubgroupSize,
         .shared_bytes = limits.maxComputeSharedMemorySize,
         .max_workgroup = limits.maxComputeWorkGroupInvocations,
+        .compute_units = count_compute_units(physical, extensions),
         .integer_dot = v13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE,
         .cooperative_matrix = has_shape(matrices, 16, 16, 16),
         .narrow_matrix = has_shape(matrices, 16, 16, 16) && has_shape(matrices, 16, 8, 16),

@@ -151,7 +151,8 @@ Status run(size_t part, size_t parts, const std::string& kernel) {
     Needed needed;
     TRY(add_shapes(chip, needed));
     TRY(add_golden(chip, needed));
-    std::cerr << fmt::format("{}: {} pipelines\n", chip.device->info().name, needed.size());
+    std::cerr << fmt::format("{}: {} compute units, {} pipelines\n", chip.device->info().name,
+                             vulkan::compute_units(chip.device->info()), needed.size());
     size_t number = 0;
     for (const auto& [key, model] : needed) {
         if (number++ % parts != part || key.kernel.find(kernel) == std::string_view::npos) continue;

@@ -45,9 +45,12 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
                                        .subgroup = capabilities.subgroup,
                                        .glu = call.glu.has_value(),
                                        .activation = call.glu ? static_cast<uint32_t>(*call.glu) : 0U,
-                                       .tiled = tiled};
+                                       .tiled = tiled,
+                                       .clamped = false};
     if (kernels::Gemv::shared_bytes(constants, call.dtype) > capabilities.shared_bytes) constants.staged = false;
-    const uint32_t groups = std::min(divide_up(call.outputs, tile), tuning.groups);
+    const uint32_t tiles = divide_up(call.outputs, tile);
+    const uint32_t groups = std::min(tiles, tuning.groups);
+    constants.clamped = tuning.clamped != 0 && tiles > groups;  // with a tile each there is nothing to load ahead
     return rec.dispatch(kernels::Gemv{.weight = call.dtype,
                                       .constants = constants,
                                       .params = {.weight = call.weight.addresses(),
@@ -55,7 +58,10 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
                                                  .bias = call.bias,
                                                  .y = call.y.begin,
                                                  .outputs = call.outputs}},
-                        {.reads = {call.x}, .writes = {call.y}, .groups = {groups, 1, 1}});
+                        {.reads = {call.x},
+                         .writes = {call.y},
+                         .groups = {groups, 1, 1},
+                         .subgroup = required_subgroup(capabilities, tuning.lanes)});
 }
 
 }  // namespace tandem::vulkan
