@@ -157,9 +157,10 @@ def main():
 
     cores = len(os.sched_getaffinity(0))
     jobs = [(chip, part) for chip in CHIPS for part in range(cores)]
+    driver = options.driver.resolve()
     with ThreadPoolExecutor(cores) as pool:
-        run = lambda job: compile_part(options.program, options.driver.resolve(), *job, cores)
-        children = list(zip(jobs, pool.map(run, jobs)))
+        started = [pool.submit(compile_part, options.program, driver, chip, part, cores) for chip, part in jobs]
+        children = [(job, child.result()) for job, child in zip(jobs, started)]
     findings, tables = [], {}
     for chip in CHIPS:
         parts = [child for (of, _), child in children if of == chip]
