@@ -2,7 +2,8 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench soak interop schemas clients test-clients web-test tales test-xrt lint
+.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench gpu-report soak interop schemas clients test-clients web-test tales
+.PHONY: test-xrt lint
 .PHONY: check-format tidy format clean help
 
 JOBS ?= $(shell nproc)
@@ -60,6 +61,10 @@ bench: build ## Measure this machine: tokens per second and GB/s
 	cmake --build --preset release --target bench_cpu_kernels
 	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
 	build/bench_cpu_kernels
+
+gpu-report: packages-test build/build.ninja ## What AMD's compiler makes of the kernels, and what has changed; WRITE=1 keeps it
+	cmake --build --preset release --target gpu_report
+	tests/gpu/report.py --program build/gpu_report --driver build/radv --table docs/gpu-report.md $(if $(WRITE),--write)
 
 soak: build-all ## Random requests for SOAK_SECONDS (600) on the CPU and on Vulkan, each answer checked
 	build/soak --seconds $(SOAK_SECONDS)

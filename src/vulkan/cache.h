@@ -18,6 +18,8 @@ class DeviceCache final : public device::KvCache {
     // `keeper` is kept as long as this: it may own `queue`.
     static Result<std::shared_ptr<DeviceCache>> create(Queue& queue, device::CacheShape shape,
                                                        std::shared_ptr<const void> keeper = nullptr);
+    // One without memory: for recordings that record nothing.
+    static Result<std::shared_ptr<DeviceCache>> foresee(std::shared_ptr<Device> device, device::CacheShape shape);
     ~DeviceCache() override;
 
     // Zeros: what is read before it was written must at least be finite.
@@ -41,11 +43,12 @@ class DeviceCache final : public device::KvCache {
     const graph::CacheLayer& layer_shape(int index) const { return shape().layers[static_cast<size_t>(index)]; }
 
   private:
-    DeviceCache(Queue& queue, device::CacheShape shape, std::shared_ptr<const void> keeper)
+    DeviceCache(std::shared_ptr<Device> device, Queue* queue, device::CacheShape shape,
+                std::shared_ptr<const void> keeper)
         : device::KvCache(std::move(shape)),
           keeper_(std::move(keeper)),
           queue_(queue),
-          arena_(queue.device(), MemoryKind::device) {}
+          arena_(std::move(device), MemoryKind::device) {}
 
     // Memory for the keys and the values of a layer, so many bytes each.
     Result<Layer> allocate(uint64_t size_bytes);
@@ -54,7 +57,7 @@ class DeviceCache final : public device::KvCache {
     static std::span<std::byte> host(const Buffer& buffer);
 
     std::shared_ptr<const void> keeper_;
-    Queue& queue_;
+    Queue* queue_;  // null: foreseen only
     Arena arena_;
     std::vector<std::unique_ptr<HostImport>> imports_;  // of a shared cache, one for each layer
     std::vector<Layer> layers_;

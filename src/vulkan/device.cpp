@@ -138,6 +138,22 @@ bool has_shape(const std::vector<CooperativeMatrixProperties>& matrices, uint32_
                        [&](const CooperativeMatrixProperties& p) { return p.m == m && p.n == n && p.k == k; });
 }
 
+// By the extension of either vendor that counts them; 0 where there is none.
+uint32_t count_compute_units(VkPhysicalDevice physical, const std::vector<std::string>& extensions) {
+    VkPhysicalDeviceShaderCorePropertiesAMD amd{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+    VkPhysicalDeviceProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    if (has(extensions, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) {
+        all.pNext = &amd;
+    } else if (has(extensions, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+        all.pNext = &nvidia;
+    }
+    vkGetPhysicalDeviceProperties2(physical, &all);
+    return amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray +
+           nvidia.shaderSMCount;
+}
+
 Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
     VkPhysicalDeviceVulkan13Properties v13{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
     VkPhysicalDeviceVulkan11Properties v11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES,
@@ -157,6 +173,7 @@ Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
         .max_subgroup = v13.maxSubgroupSize,
         .shared_bytes = limits.maxComputeSharedMemorySize,
         .max_workgroup = limits.maxComputeWorkGroupInvocations,
+        .compute_units = count_compute_units(physical, extensions),
         .integer_dot = v13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE,
         .cooperative_matrix = has_shape(matrices, 16, 16, 16),
         .narrow_matrix = has_shape(matrices, 16, 16, 16) && has_shape(matrices, 16, 8, 16),
@@ -265,6 +282,9 @@ Result<size_t> choose(const std::vector<DeviceInfo>& devices, const std::string&
 }  // namespace
 
 std::vector<HeapBudget> read_heaps(VkPhysicalDevice physical, bool has_budget) {
+    VkPhysicalDeviceMemoryProperties memory{};
+    vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+    if (memory.memoryHeapCount == 0) return {};  // compiled for, but not there: asked for a budget, RADV would crash
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
@@ -339,6 +359,17 @@ Status Device::create(VkPhysicalDevice physical) {
         extensions.push_back(kCooperativeMatrixExtension);
         enabled.v13.pNext = &matrices;
     }
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pNext = enabled.v13.pNext,
+        .pipelineExecutableInfo = VK_TRUE};
+    if (options_.statistics) {
+        if (!has(extensions_of(physical), VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) {
+            return fail("{} keeps no statistics of its kernels", info_.name);
+        }
+        extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+        enabled.v13.pNext = &statistics;
+    }
 
     const float priority = 1.0F;
     const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -357,10 +388,7 @@ Status Device::create(VkPhysicalDevice physical) {
 }
 
 Device::~Device() {
-    if (device_ != VK_NULL_HANDLE) {
-        if (!lost_) vkDeviceWaitIdle(device_);
-        vkDestroyDevice(device_, nullptr);
-    }
+    if (device_ != VK_NULL_HANDLE) vkDestroyDevice(device_, nullptr);  // its Queues have waited for all that they began
     if (messenger_ != VK_NULL_HANDLE) {
         const auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
             vkGetInstanceProcAddr(instance_, "vkDestroyDebugUtilsMessengerEXT"));

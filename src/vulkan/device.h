@@ -22,6 +22,7 @@ struct Capabilities {
     uint32_t max_subgroup = 0;
     uint32_t shared_bytes = 0;        // of a workgroup
     uint32_t max_workgroup = 0;       // invocations
+    uint32_t compute_units = 0;       // that workgroups run on; 0: the driver does not say
     bool integer_dot = false;         // packed 4 x int8, in hardware
     bool cooperative_matrix = false;  // KHR; a subgroup multiplies f16 16 x 16 x 16 into f32
     bool narrow_matrix = false;       // besides, 16 x 16 by 16 x 8
@@ -50,6 +51,7 @@ struct DeviceInfo {
     std::string unusable;  // why it cannot run Programs; empty when it can
 
     static constexpr uint32_t kNvidia = 0x10de;
+    static constexpr uint32_t kAmd = 0x1002;
 
     bool software() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
 };
@@ -58,6 +60,7 @@ struct DeviceOptions {
     bool validation = false;  // with the Khronos layer, including synchronization; its messages end up in the log
     uint64_t device_limit_bytes = 0;  // of its own memory that may be used; 0: all
     uint64_t host_limit_bytes = 0;    // of host memory, likewise
+    bool statistics = false;          // of what the driver's compiler makes of kernels are kept (vulkan/statistics.h)
 };
 
 // Of every heap, in the driver's order.

@@ -1,7 +1,6 @@
 #include "vulkan/executable.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <map>
 
@@ -13,36 +12,20 @@
 #include "vulkan/lower.h"
 #include "vulkan/patterns.h"
 #include "vulkan/pipeline_maker.h"
+#include "vulkan/survey.h"
 #include "vulkan/timestamps.h"
 
 namespace tandem::vulkan {
 
 namespace {
 
-// Few rows: powers of two. Many: multiples of this, so that a long prompt pays for little that is not there.
-constexpr int64_t kRowStep = 64;
-
 constexpr int kMaxSteps = 16;  // of one batch
-
-int64_t bucket_rows(int64_t rows, int64_t limit) {
-    if (rows == 0) return 0;
-    const int64_t rounded = rows <= kRowStep ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)))
-                                             : (rows + kRowStep - 1) / kRowStep * kRowStep;
-    return std::min(rounded, limit);
-}
 
 Bucket bucket_of(const device::Batch& batch, const graph::Extents& limits) {
     return {.extents = {.tokens = bucket_rows(std::ssize(batch.tokens), limits.tokens),
                         .outputs = bucket_rows(std::ssize(batch.output_rows), limits.outputs)},
             .one_row_each = std::all_of(batch.sequences.begin(), batch.sequences.end(),
                                         [](const device::SequenceRows& rows) { return rows.rows == 1; })};
-}
-
-// All that bucket_rows() gives for 1 to `limit` rows.
-std::vector<int64_t> all_bucket_rows(int64_t limit) {
-    std::vector<int64_t> all;
-    for (int64_t rows = 1; rows <= limit; rows = all.back() + 1) all.push_back(bucket_rows(rows, limit));
-    return all;
 }
 
 // The most bytes of a value in any bucket within the limits.
@@ -52,12 +35,6 @@ uint64_t most_bytes(const StageValue& value, const graph::Extents& limits) {
         most = std::max(most, value.size_bytes(static_cast<uint32_t>(rows)));
     }
     return most;
-}
-
-std::vector<NamedWeight> parts_of(const StageWeight& weight, const graph::Weights& weights) {
-    std::vector<NamedWeight> parts;
-    for (const std::string& part : weight.names) parts.push_back({part, weights.find(part)});
-    return parts;
 }
 
 constexpr double kWeightShare = 0.9;  // of the time that it takes to get ready; the rest waits for the compiler
@@ -109,10 +86,6 @@ class RecordedProgram final : public device::Executable {
     }
 
   private:
-    // The pipelines of every step within the limits, by a recording that needs no addresses.
-    Result<std::set<PipelineKey>> survey(const graph::Weights& weights) const;
-    Status survey_bucket(const Bucket& bucket, std::span<const DeviceWeight> weights,
-                         std::set<PipelineKey>& needed) const;
     Status load_weights(const graph::Weights& weights, const std::function<Status(double)>& progress);
     Status import_shared(const device::CompileOptions& options);
     Status place_values(WorkMemory& work);
@@ -122,15 +95,6 @@ class RecordedProgram final : public device::Executable {
     Status record_stages(Recorder& recorder, const Bucket& bucket, std::span<const Stage> stages,
                          const std::function<void()>& after_each);
     Status record_results(Recorder& recorder, const Bucket& bucket);
-    // Nobody wants a row of what it makes, or another stage makes it.
-    bool skipped(const Stage& stage, const Bucket& bucket) const {
-        if (stage.needless && stage.needless(bucket)) return true;
-        const graph::Dim rows = staged_.values[static_cast<size_t>(stage.writes.front())].rows;
-        return rows.kind == graph::Dim::Kind::outputs && bucket.extents.outputs == 0;
-    }
-    bool is_chained(const Bucket& bucket) const {
-        return bucket.one_row_each && bucket.extents.tokens <= tuning_.chained_rows;
-    }
     void find_drawn();
     Status check_weights(const graph::Weights& weights) const;
     Buffer value(ValueIndex index, const Bucket& bucket) const;
@@ -175,7 +139,17 @@ Status RecordedProgram::prepare(const CompileContext& context) {
     if (tuning_.chained_rows > 0) TRY(make_chain());
     TRY(check_weights(context.weights));
     PipelineMaker maker(pipelines_);
-    if (context.options.ready) maker.start([this, &context] { return survey(context.weights); });
+    if (context.options.ready) {
+        maker.start([this, &context] {
+            return survey({.staged = staged_,
+                           .weights = context.weights,
+                           .limits = limits_,
+                           .cache = cache_.get(),
+                           .capabilities = queue_.device()->capabilities(),
+                           .tuning = tuning_,
+                           .draws = drawn_ != kNone});
+        });
+    }
     TRY(load_weights(context.weights, part_of(context.options.progress, 0, kWeightShare)));
     TRY(import_shared(context.options));
     TRY(place_values(context.work));
@@ -220,44 +194,6 @@ Status RecordedProgram::check_weights(const graph::Weights& weights) const {
                         view->size_bytes(), to_string(value.type));
         }
     }
-    return Ok{};
-}
-
-Result<std::set<PipelineKey>> RecordedProgram::survey(const graph::Weights& weights) const {
-    std::vector<DeviceWeight> foreseen;
-    for (const StageWeight& weight : staged_.weights) {
-        foreseen.push_back(WeightStore::foresee(parts_of(weight, weights), weight.bounded));
-    }
-    std::set<PipelineKey> needed;
-    std::vector<int64_t> outputs = all_bucket_rows(limits_.outputs);
-    outputs.push_back(0);
-    for (int64_t tokens : all_bucket_rows(limits_.tokens)) {
-        for (int64_t wanted : outputs) {
-            for (bool one_row_each : {false, true}) {
-                const Bucket bucket{.extents = {.tokens = tokens, .outputs = wanted}, .one_row_each = one_row_each};
-                TRY(survey_bucket(bucket, foreseen, needed));
-            }
-        }
-    }
-    return needed;
-}
-
-Status RecordedProgram::survey_bucket(const Bucket& bucket, std::span<const DeviceWeight> weights,
-                                      std::set<PipelineKey>& needed) const {
-    const StageArgs args{.bucket = bucket,
-                         .step = {},
-                         .cache = cache_.get(),
-                         .capabilities = queue_.device()->capabilities(),
-                         .tuning = tuning_,
-                         .value = [](ValueIndex) { return Access{}; },
-                         .weight = [&](WeightIndex index) { return weights[static_cast<size_t>(index)]; },
-                         .constant = [](std::span<const std::byte>) { return VkDeviceAddress{0}; }};
-    Recorder recorder(needed);
-    if (is_chained(bucket)) TRY(recorder.begin_chain(chain_, chain_broken_));
-    for (const Stage& stage : staged_.stages) {
-        if (!skipped(stage, bucket)) TRY(stage.record(recorder, args));
-    }
-    if (drawn_ != kNone && bucket.can_repeat()) TRY(record_advance(recorder, {}, {}, {}));
     return Ok{};
 }
 
@@ -390,7 +326,7 @@ Status RecordedProgram::record_stages(Recorder& recorder, const Bucket& bucket, 
                          .weight = [&](WeightIndex index) { return weights_[static_cast<size_t>(index)]; },
                          .constant = [&](std::span<const std::byte> bytes) { return constant(bytes); }};
     for (const Stage& stage : stages) {
-        if (skipped(stage, bucket)) continue;
+        if (staged_.skips(stage, bucket)) continue;
         TRY(stage.record(recorder, args));
         if (after_each) after_each();
     }
@@ -417,7 +353,7 @@ Result<VkCommandBuffer> RecordedProgram::record(const Bucket& bucket, Part part)
     recorded_.emplace(key, commands);
     TRY(Queue::begin(commands));
     Recorder recorder(pipelines_, commands);
-    if (is_chained(bucket)) TRY(recorder.begin_chain(chain_, chain_broken_));
+    if (is_chained(tuning_, bucket)) TRY(recorder.begin_chain(chain_, chain_broken_));
     TRY(record_stages(recorder, bucket, stages(part), {}));
     if (part != Part::before_draws) TRY(record_results(recorder, bucket));
     recorder.finish();
@@ -477,7 +413,7 @@ Result<std::vector<device::StageTime>> RecordedProgram::profile(const device::Ba
     device::StageTimes parts;
     uint32_t next = 0;
     for (const Stage& stage : staged_.stages) {
-        if (skipped(stage, bucket)) continue;
+        if (staged_.skips(stage, bucket)) continue;
         parts.add(stage.name, (at[next + 1] - at[next]) * 1e-9, stage.weight_bytes);
         ++next;
     }

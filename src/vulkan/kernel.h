@@ -62,6 +62,12 @@ inline kernels::Matrix matrices_of(const Capabilities& device) {
     return device.cooperative_matrix ? kernels::Matrix::khr : kernels::Matrix::scalar;
 }
 
+// For a kernel that is made for capabilities.subgroup, with so many lanes: where the device has a choice, it is to make
+// that one.
+inline uint32_t required_subgroup(const Capabilities& device, uint32_t lanes) {
+    return device.min_subgroup < device.max_subgroup && lanes % device.subgroup == 0 ? device.subgroup : 0;
+}
+
 constexpr uint32_t divide_up(uint32_t a, uint32_t b) {
     return (a + b - 1) / b;
 }

@@ -19,6 +19,8 @@ Wish wish_for(MemoryKind kind) {
     switch (kind) {
         case MemoryKind::device:
             return {kLocal, 0, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT};
+        case MemoryKind::unified:
+            return {kLocal | kMapped, 0, VK_MEMORY_PROPERTY_HOST_CACHED_BIT};
         case MemoryKind::gtt:
             return {kMapped, 0, kLocal};
         case MemoryKind::shared:
@@ -135,6 +137,12 @@ Result<Buffer> Arena::allocate(uint64_t size_bytes) {
         .address = block->address + offset,
         .mapped = block->mapped == nullptr ? nullptr : block->mapped + offset,
     };
+}
+
+MemoryKind weight_memory(const Device& device) {
+    const VkPhysicalDeviceType type = device.info().type;
+    const bool shares = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    return shares && memory_type(device, ~0U, MemoryKind::unified) ? MemoryKind::unified : MemoryKind::device;
 }
 
 std::vector<HeapBudget> heap_budgets(const Device& device) {

@@ -14,6 +14,7 @@ namespace tandem::vulkan {
 
 enum class MemoryKind : uint8_t {
     device,    // the GPU's own; not mapped
+    unified,   // the GPU's own that the host writes in place, where the machine has one memory for both
     gtt,       // host memory that the GPU reads: weights that do not fit into its own
     shared,    // written by the host, read by kernels: the GPU's own where the host can reach it
     upload,    // written by the host, copied from
@@ -74,6 +75,10 @@ class Arena {
     uint64_t reserved_bytes_ = 0;
     std::vector<Block> blocks_;
 };
+
+// Where weights lie: in `unified` memory on a GPU that shares the machine's, so that they are written once and not
+// copied.
+MemoryKind weight_memory(const Device& device);
 
 // What is free now, within the limits of DeviceOptions; where the driver gives no account of its heaps, what this
 // process has not taken.

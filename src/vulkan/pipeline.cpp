@@ -98,8 +98,11 @@ Result<VkPipeline> PipelineCache::compile(const PipelineKey& key) const {
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = key.subgroup};
+    constexpr VkPipelineCreateFlags kStatistics =
+        VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
     const VkComputePipelineCreateInfo create{
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = device_->options().statistics ? kStatistics : VkPipelineCreateFlags{0},
         .stage =
             {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
              .pNext = key.subgroup == 0 ? nullptr : &subgroup,

@@ -31,8 +31,9 @@ void put_scale_min(uint8_t* out, const uint8_t* scales, int s) {
 
 // The codes of sub-block s of a block of two bits each, 32 elements: q2_k, q3_k and tq2_0.
 void put_two_bits(uint8_t* out, const uint8_t* q) {
-    std::memset(out, 0, 8);
-    for (int i = 0; i < 32; ++i) out[4 * (i / 16) + i % 4] |= static_cast<uint8_t>(q[i] << (2 * (i % 16 / 4)));
+    uint8_t bytes[8] = {};  // not in place: memory that a GPU shares is slow to read
+    for (int i = 0; i < 32; ++i) bytes[4 * (i / 16) + i % 4] |= static_cast<uint8_t>(q[i] << (2 * (i % 16 / 4)));
+    std::memcpy(out, bytes, sizeof(bytes));
 }
 
 void k_two_bits(const uint8_t* qs, int s, uint8_t* q) {

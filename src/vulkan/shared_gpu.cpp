@@ -63,10 +63,7 @@ SharedGpu::SharedGpu(Options options, std::shared_ptr<OpenedGpu> opened, bool kn
       info_(opened->device->info()),
       tuning_(load_tuning(options_.tuning, info_)),
       opened_(std::move(opened)) {
-    if (known_lanes) return;
-    tuning_.stream.clear();
-    tuning_.attention.matrix_lanes = 0;
-    tuning_.attention.lane_rows = 0;
+    if (!known_lanes) leave_out_lanes(tuning_);
 }
 
 Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const Options& options) {

@@ -16,6 +16,11 @@
 
 namespace tandem::vulkan {
 
+// Few rows: powers of two. Many: multiples of 64, so that a long prompt pays for little that is not there.
+int64_t bucket_rows(int64_t rows, int64_t limit);
+// All that bucket_rows() gives for 1 to `limit` rows.
+std::vector<int64_t> all_bucket_rows(int64_t limit);
+
 // The rows a command buffer is recorded for.
 struct Bucket {
     graph::Extents extents;
@@ -81,6 +86,16 @@ struct StagedProgram {
     std::vector<StageWeight> weights;
     std::vector<Stage> stages;
     std::vector<ValueIndex> results;  // of the Program, in its order
+
+    // Nobody wants a row of what the stage makes, or another makes it.
+    bool skips(const Stage& stage, const Bucket& bucket) const;
 };
+
+// Whether the dispatches of a step wait for each other by themselves (Recorder::begin_chain).
+inline bool is_chained(const Tuning& tuning, const Bucket& bucket) {
+    return bucket.one_row_each && bucket.extents.tokens <= tuning.chained_rows;
+}
+
+std::vector<NamedWeight> parts_of(const StageWeight& weight, const graph::Weights& weights);
 
 }  // namespace tandem::vulkan

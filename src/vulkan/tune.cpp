@@ -110,6 +110,12 @@ class Search {
         return static_cast<bool>(tuning_from_json(tuning_to_json(tuning_, info_), info_));
     }
 
+    // So many workgroups to a compute unit.
+    std::vector<uint32_t> per_unit(std::vector<uint32_t> counts) const {
+        for (uint32_t& count : counts) count *= compute_units(info_);
+        return counts;
+    }
+
     static std::string up_to(uint32_t limit) {
         return limit == 0xffffffff ? std::string("any number of") : fmt::format("up to {}", limit);
     }
@@ -122,7 +128,8 @@ class Search {
         choose(name("rows"), gemv.rows, std::array{1U, 2U, 4U}, decode);
         choose(name("unroll"), gemv.unroll, std::array{2U, 3U, 4U, 6U, 8U}, decode);
         choose(name("staged"), gemv.staged, std::array{0U, 1U}, decode);
-        choose(name("groups"), gemv.groups, std::array{132U, 264U, 528U, 1056U}, decode);
+        choose(name("groups"), gemv.groups, per_unit({1, 2, 4, 8}), decode);
+        choose(name("clamped"), gemv.clamped, std::array{0U, 1U}, decode);
     }
 
     void tune_chain() {
@@ -153,7 +160,7 @@ class Search {
         choose(name("warps"), stream.warps, std::array{2U, 4U, 8U}, seconds);
         choose(name("warps along rows"), stream.row_warps, std::array{1U, 2U, 4U}, seconds);
         choose(name("warps along inputs"), stream.depth_warps, std::array{1U, 2U, 4U}, seconds);
-        choose(name("groups"), stream.groups, std::array{264U, 396U, 528U, 1056U}, seconds);
+        choose(name("groups"), stream.groups, per_unit({2, 3, 4, 8}), seconds);
     }
 
     void tune_matmul(MatmulTuning& matmul) {
@@ -165,7 +172,7 @@ class Search {
         choose(name("warp_cols"), matmul.warp_cols, std::array{32U, 64U}, seconds);
         choose(name("depth"), matmul.depth, std::array{32U, 64U, 128U, 256U}, seconds);
         choose(name("stages"), matmul.stages, std::array{1U, 2U}, seconds);
-        choose(name("groups"), matmul.groups, std::array{132U, 264U, 528U}, seconds);
+        choose(name("groups"), matmul.groups, per_unit({1, 2, 4}), seconds);
     }
 
     void tune_attention() {
@@ -177,18 +184,19 @@ class Search {
         const Seconds prompt = [this] { return measures_.prompt_seconds(kPrompt); };
         AttentionTuning& attention = tuning_.attention;
         choose("attention.lanes", attention.lanes, std::array{64U, 128U, 256U}, decode);
-        choose("attention.groups", attention.groups, std::array{132U, 264U, 396U, 528U, 1056U}, decode);
+        choose("attention.groups", attention.groups, per_unit({1, 2, 3, 4, 8}), decode);
         if (!tuning_.stream.empty()) {
             const Seconds many = [this] { return measures_.decode_seconds(kManySequences, kShortContext); };
             choose("attention.matrix_lanes", attention.matrix_lanes, std::array{0U, 32U, 64U, 96U, 128U}, many);
-            choose("attention.matrix_groups", attention.matrix_groups, std::array{264U, 396U, 528U, 1056U}, many);
+            choose("attention.matrix_groups", attention.matrix_groups, per_unit({2, 3, 4, 8}), many);
             choose("attention.wide_lanes", attention.wide_lanes, std::array{64U, 96U, 128U}, many);
-            choose("attention.wide_groups", attention.wide_groups, std::array{132U, 264U, 528U}, many);
+            choose("attention.wide_groups", attention.wide_groups, per_unit({1, 2, 4}), many);
             choose("attention.lane_rows", attention.lane_rows, std::array{0U, 32U, 64U, 128U}, prompt);
             choose("attention.lane_positions", attention.lane_positions, std::array{16U, 32U, 64U}, prompt);
         }
         choose("attention.tile_rows", attention.tile_rows, std::array{16U, 32U, 64U, 128U}, prompt);
         choose("attention.tile_positions", attention.tile_positions, std::array{16U, 32U, 64U}, prompt);
+        choose("attention.tile_warp", attention.tile_warp, std::array{32U, 64U}, prompt);
     }
 
     Tuning& tuning_;

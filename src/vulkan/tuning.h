@@ -20,6 +20,7 @@ struct GemvTuning {
     uint32_t unroll = 4;         // blocks of a row that a lane has in flight, at most
     uint32_t groups = 528;       // workgroups at most; each takes tiles in turn
     uint32_t staged = 1;         // whether the row is kept in shared memory
+    uint32_t clamped = 0;        // whether loads go on past the end: some compilers wait for those behind a branch
 };
 
 // Products of a matrix and up to `max_rows` rows (kernels/matmul.h).
@@ -63,7 +64,8 @@ struct AttentionTuning {
     uint32_t lane_positions = 32;  // 16, 32 or 64; half as many for heads of more than 128 elements
     // The same elsewhere. Both shrink where shared memory is small.
     uint32_t tile_rows = 64;       // 16, 32, 64 or 128
-    uint32_t tile_positions = 32;  // 16, 32 or 64
+    uint32_t tile_positions = 32;  // as lane_positions
+    uint32_t tile_warp = 32;       // lanes that make 16 rows, 32 or 64: of more, each has fewer registers to fill
 
     bool operator==(const AttentionTuning&) const = default;
 };
@@ -86,7 +88,12 @@ const T& entry_for(const std::vector<T>& list, const F& takes) {
     return found == list.end() ? list.back() : *found;
 }
 
-// Measured defaults of the device's family.
+// Defaults of the device's family, for as many compute units as it has.
 Tuning default_tuning(const DeviceInfo& device);
+// Of the device, or where the driver does not say how many there are, of its kind.
+uint32_t compute_units(const DeviceInfo& device);
+
+// For a device whose lanes hold other elements of matrices than has_known_lane_layout() knows.
+void leave_out_lanes(Tuning& tuning);
 
 }  // namespace tandem::vulkan

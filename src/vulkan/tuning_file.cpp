@@ -48,6 +48,7 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
     value("unroll", t.unroll, {.most = 16});
     value("groups", t.groups, {.most = 1 << 16});
     value("staged", t.staged, {.least = 0, .most = 1});
+    value("clamped", t.clamped, {.least = 0, .most = 1});
 }
 
 template <typename T, typename F>
@@ -86,6 +87,7 @@ void for_each_value(T& t, const F& value) requires std::same_as<std::remove_cons
     value("lane_positions", t.lane_positions, {.least = 16, .most = 64, .power_of_two = true});
     value("tile_rows", t.tile_rows, {.least = 16, .most = 128, .power_of_two = true});
     value("tile_positions", t.tile_positions, {.least = 16, .most = 64, .power_of_two = true});
+    value("tile_warp", t.tile_warp, {.least = 32, .most = 64, .power_of_two = true});
 }
 
 template <typename T>

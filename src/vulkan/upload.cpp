@@ -30,7 +30,6 @@ Status Uploader::prepare() {
         slot.commands = TRY(queue_.allocate());
     }
     arena_ = std::move(arena);
-    threads_ = std::make_unique<ThreadPool>();
     return Ok{};
 }
 
@@ -81,10 +80,27 @@ void Uploader::repack_parallel(const Piece& piece, std::span<const std::byte> bl
     threads_->for_each_range((elements + unit - 1) / unit, std::max<int64_t>(kGrain / unit, 1), range);
 }
 
-Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled) {
-    const int64_t elements = view.elements();
+Uploader::Piece Uploader::piece_of(const graph::WeightView& view, bool tiled) {
     const int64_t cols = view.shape.back();
-    const Piece piece{view.dtype, tiled ? kTiledRows * cols : kUnit, tiled ? cols : 0};
+    return {view.dtype, tiled ? kTiledRows * cols : kUnit, tiled ? cols : 0};
+}
+
+Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled) {
+    if (!threads_) threads_ = std::make_unique<ThreadPool>();
+    if (place.buffer.mapped == nullptr) return stage(view, place, first, tiled);
+    const auto before = plane_bytes(view.dtype, first);
+    const auto bytes = plane_bytes(view.dtype, view.elements());
+    PlaneTargets targets;
+    for (size_t plane = 0; plane < Planes::count; ++plane) {
+        if (bytes[plane] > 0) targets.begin[plane] = place.buffer.mapped + place.offset[plane] + before[plane];
+    }
+    repack_parallel(piece_of(view, tiled), view.data, targets);
+    return Ok{};
+}
+
+Status Uploader::stage(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled) {
+    const int64_t elements = view.elements();
+    const Piece piece = piece_of(view, tiled);
     for (int64_t done = 0; done < elements;) {
         Slot* const slot = TRY(open_slot());
         const int64_t count = std::min(room(*slot, piece), elements - done);
@@ -113,6 +129,7 @@ Status Uploader::put(const graph::WeightView& view, const PlanePlace& place, int
 }
 
 Status Uploader::finish() {
+    threads_.reset();
     if (!arena_) return Ok{};
     Status status = Ok{};
     if (slots_[current_].recording) status = submit(slots_[current_]);
@@ -124,7 +141,6 @@ Status Uploader::finish() {
         queue_.free(slot.commands);
     }
     arena_.reset();
-    threads_.reset();
     return status;
 }
 

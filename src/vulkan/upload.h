@@ -1,4 +1,5 @@
-// Uploader: repacks tensors with all threads into staging memory while the GPU copies what was repacked before.
+// Uploader: repacks tensors with all threads, right where they are to lie if the host can write there; else into
+// staging memory while the GPU copies what was repacked before.
 #pragma once
 
 #include <array>
@@ -47,6 +48,7 @@ class Uploader {
     };
 
     Status prepare();
+    Status stage(const graph::WeightView& view, const PlanePlace& place, int64_t first, bool tiled);
     // Makes the current slot ready to take more, the next one if this is full.
     Result<Slot*> open_slot();
     Status submit(Slot& slot);
@@ -56,12 +58,13 @@ class Uploader {
         int64_t unit;        // elements that stay together
         int64_t tiled_cols;  // as repack() takes them
     };
+    static Piece piece_of(const graph::WeightView& view, bool tiled);
     int64_t room(const Slot& slot, const Piece& piece) const;  // in elements
     void repack_parallel(const Piece& piece, std::span<const std::byte> blocks, const PlaneTargets& targets);
 
     Queue& queue_;
     uint64_t slot_bytes_;
-    std::unique_ptr<ThreadPool> threads_;  // like the staging memory, only while there is something to do
+    std::unique_ptr<ThreadPool> threads_;  // as the staging memory, only while there is something to do
     std::unique_ptr<Arena> arena_;
     std::array<Slot, 3> slots_;
     size_t current_ = 0;

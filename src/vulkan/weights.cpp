@@ -29,7 +29,7 @@ bool fills_tiles(std::span<const NamedWeight> parts) {
 WeightStore::WeightStore(std::shared_ptr<Device> device, Queue& queue, std::shared_ptr<const void> keeper)
     : keeper_(std::move(keeper)),
       queue_(queue),
-      device_(device, MemoryKind::device),
+      device_(device, weight_memory(*device)),
       host_(device, MemoryKind::gtt),
       bounds_memory_(device, MemoryKind::device, uint64_t{1} << 16),
       uploader_(queue) {}

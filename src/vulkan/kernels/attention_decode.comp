@@ -31,35 +31,46 @@ float sum[GROUP];
 vec4 low[GROUP];
 vec4 high[GROUP];
 
-uvec4 load_chunk(uint64_t base, Share share, uint position, uint i, bool made) {
-    const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
+const bool IN_ONE_BLOCK = BLOCK_TOKENS % TILE == 0u;  // all positions of a tile
+
+// The block of the cache that a position lies in, looked up once for a tile where that is enough.
+uint block_of(Share share, uint position) {
+    return Uints(p.blocks).at[share.sequence * p.stride + position / BLOCK_TOKENS];
+}
+uint block_of_tile(Share share, uint tile) { return IN_ONE_BLOCK ? block_of(share, min(tile, share.end - 1u)) : 0u; }
+
+// The first element of the position `i` of a tile, in `block` if that has all of them.
+uint element_of(Share share, uint tile, uint i, uint block) {
     // what lies past the ends may never have been written
-    const uint at = clamp(position, share.first, share.end - 1u);
-    const uint element = cache_element(shape, share.sequence, at, kv_head) + 8u * i;
+    const uint position = clamp(tile + i, share.first, share.end - 1u);
+    const uint within = IN_ONE_BLOCK ? block : block_of(share, position);
+    return ((within * KV_HEADS + kv_head) * BLOCK_TOKENS + position % BLOCK_TOKENS) * HEAD_DIM;
+}
+
+uvec4 load_chunk(uint64_t base, uint element, bool made) {
+    const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
     return made ? made_cache_chunk(shape, base + ready, element) : cache_chunk(shape, base, element);
 }
 
 void load_keys(Share share, uint tile) {
+    const uint at = element_of(share, tile, lane / 4u, block_of_tile(share, tile)) + 8u * (lane % 4u);
     if (has_last(share, tile, TILE)) {
-        [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
-            keys[i] = load_chunk(p.cache_k, share, tile + lane / 4u, 4u * i + lane % 4u, true);
-        }
+        [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) keys[i] = load_chunk(p.cache_k, at + 32u * i, true);
     } else {
-        [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) {
-            keys[i] = load_chunk(p.cache_k, share, tile + lane / 4u, 4u * i + lane % 4u, false);
-        }
+        [[unroll]] for (uint i = 0u; i < KEY_CHUNKS; ++i) keys[i] = load_chunk(p.cache_k, at + 32u * i, false);
     }
 }
 
 void load_values(Share share, uint tile) {
+    const uint block = block_of_tile(share, tile);
+    uint at[TEAM_TILE];
+    [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
+        at[i] = element_of(share, tile, team * TEAM_TILE + i, block) + 8u * chunk;
+    }
     if (has_last(share, tile, TILE)) {
-        [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
-            values[i] = load_chunk(p.cache_v, share, tile + team * TEAM_TILE + i, chunk, true);
-        }
+        [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) values[i] = load_chunk(p.cache_v, at[i], true);
     } else {
-        [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) {
-            values[i] = load_chunk(p.cache_v, share, tile + team * TEAM_TILE + i, chunk, false);
-        }
+        [[unroll]] for (uint i = 0u; i < TEAM_TILE; ++i) values[i] = load_chunk(p.cache_v, at[i], false);
     }
 }
 

@@ -82,23 +82,23 @@ Scratch scratch_of(const op::Attention& op, uint64_t slots_and_splits) {
 
 // The rows and positions that a workgroup has in shared memory.
 struct PrefillTile {
-    uint32_t rows, positions;
+    uint32_t rows, positions, warp;
 };
 
 using Tiles = kernels::AttentionPrefill;
 using LaneTiles = kernels::AttentionLanes;
 
-uint32_t tile_warp(const Capabilities& device) {
-    return device.cooperative_matrix ? std::clamp(kPreferredWarp, device.min_subgroup, device.max_subgroup)
-                                     : kPreferredWarp;
+// Lanes of a subgroup that makes 16 rows. Without matrices that is only how the work is shared.
+uint32_t tile_warp(const AttentionTuning& tuning, const Capabilities& device) {
+    return device.cooperative_matrix ? std::clamp(tuning.tile_warp, device.min_subgroup, device.max_subgroup)
+                                     : tuning.tile_warp;
 }
 
 Tiles::Constants tile_constants(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
     const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
-    const uint32_t warp = tile_warp(device);
     return {.cache_type = cache_type(call.cache),
-            .lanes = tile.rows / kFragment * warp,
-            .subgroup = warp,
+            .lanes = tile.rows / kFragment * tile.warp,
+            .subgroup = tile.warp,
             .fragment_cols = kFragment,
             .fragment_rows = kFragment,
             .fragment_depth = kFragment,
@@ -109,13 +109,13 @@ Tiles::Constants tile_constants(const PrefillTile& tile, const Capabilities& dev
             .rows = tile.rows,
             .positions = tile.positions,
             .format = static_cast<uint32_t>(call.format),
-            .queries_aside = !device.cooperative_matrix};
+            .queries_aside = !device.cooperative_matrix || shape.head_dim > kWide};  // registers have no room
 }
 
 LaneTiles::Constants lane_constants(const PrefillTile& tile, const AttentionCall& call) {
     const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
     return {.cache_type = cache_type(call.cache),
-            .invocations = tile.rows / kFragment * kPreferredWarp,
+            .invocations = tile.rows / kFragment * tile.warp,
             .kv_heads = shape.kv_heads,
             .group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads,
             .head_dim = shape.head_dim,
@@ -124,25 +124,27 @@ LaneTiles::Constants lane_constants(const PrefillTile& tile, const AttentionCall
             .format = static_cast<uint32_t>(call.format)};
 }
 
+uint32_t positions_of(uint32_t tuned, const op::Attention& op) {
+    return static_cast<uint32_t>(op.head_dim) > kWide ? std::max(tuned / 2, kFragment) : tuned;
+}
+
 // Where nothing fits: no rows.
 PrefillTile fit_tile(const AttentionTuning& tuning, const Capabilities& device, const AttentionCall& call) {
-    PrefillTile tile{tuning.tile_rows, tuning.tile_positions};
+    PrefillTile tile{tuning.tile_rows, positions_of(tuning.tile_positions, call.op), tile_warp(tuning, device)};
     const auto fits = [&] { return Tiles::shared_bytes(tile_constants(tile, device, call)) <= device.shared_bytes; };
     while (!fits() && tile.rows > kFragment) tile.rows /= 2;
     while (!fits() && tile.positions > kFragment) tile.positions /= 2;
     const bool whole_blocks = call.format != ActivationFormat::q8 || tile.positions % 32 == 0;
-    return fits() && whole_blocks ? tile : PrefillTile{0, 0};
+    return fits() && whole_blocks ? tile : PrefillTile{};
 }
 
 // The same for attention_lanes.comp.
 PrefillTile fit_lanes(const AttentionTuning& tuning, const Capabilities& device, const AttentionCall& call) {
     const auto head_dim = static_cast<uint32_t>(call.op.head_dim);
-    if (tuning.lane_rows == 0 || call.format == ActivationFormat::q8 || head_dim % 64 != 0) return {0, 0};
-    const uint32_t positions =
-        head_dim > kWide ? std::max(tuning.lane_positions / 2, kFragment) : tuning.lane_positions;
-    const PrefillTile tile{tuning.lane_rows, positions};
+    if (tuning.lane_rows == 0 || call.format == ActivationFormat::q8 || head_dim % 64 != 0) return {};
+    const PrefillTile tile{tuning.lane_rows, positions_of(tuning.lane_positions, call.op), kPreferredWarp};
     const uint32_t shared_bytes = LaneTiles::shared_bytes(lane_constants(tile, call), matrices_of(device));
-    return shared_bytes <= device.shared_bytes ? tile : PrefillTile{0, 0};
+    return shared_bytes <= device.shared_bytes ? tile : PrefillTile{};
 }
 
 // What the kernels of tiles and of single rows touch. They write different rows, so only the first of them to be
@@ -189,7 +191,6 @@ Status record_tiles(Recorder& recorder, const PrefillTile& tile, const PrefillTi
     const bool by_lanes = lanes.rows != 0;
     const kernels::TileParams params = tile_params(call);
     const kernels::Matrix matrix = matrices_of(device);
-    const uint32_t warp = by_lanes ? kPreferredWarp : tile_warp(device);
     return recorder.dispatch(
         by_lanes
             ? KernelCall(LaneTiles{.matrix = matrix, .constants = lane_constants(lanes, call), .params = params})
@@ -198,7 +199,7 @@ Status record_tiles(Recorder& recorder, const PrefillTile& tile, const PrefillTi
          .writes = access.writes,
          .groups = {static_cast<uint32_t>(call.op.heads), divide_up(kTileRows, by_lanes ? lanes.rows : tile.rows),
                     max_row_tiles(call.rows)},
-         .subgroup = device.cooperative_matrix ? warp : 0});
+         .subgroup = device.cooperative_matrix ? (by_lanes ? lanes : tile).warp : 0});
 }
 
 // What attention_decode_matrix.comp can do, within the shared memory that leaves room for several workgroups.

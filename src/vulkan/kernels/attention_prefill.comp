@@ -26,13 +26,15 @@ layout(constant_id = 9) const uint BLOCK_TOKENS = 32u;
 layout(constant_id = 10) const uint ROWS = 64u;
 layout(constant_id = 11) const uint POSITIONS = 32u;
 layout(constant_id = 12) const uint FORMAT = 0u;
-layout(constant_id = 13) const bool QUERIES_ASIDE = true;  // as fragments that are read from memory each time need it
+layout(constant_id = 13) const bool QUERIES_ASIDE = true;  // they stay in shared memory, not in registers
 
 #include "attention_tile.glsl"
 
 const uint HEADS = KV_HEADS * GROUP;
 const uint CHUNKS = HEAD_DIM / 8u;  // of 16 bytes
-const uint LOADS = (POSITIONS * CHUNKS + LANES - 1u) / LANES;
+const uint KEY_LOADS = (POSITIONS * CHUNKS + LANES - 1u) / LANES;
+const uint PAIRS = POSITIONS / 2u;  // of values that lie side by side in shared memory
+const uint VALUE_LOADS = (PAIRS * CHUNKS + LANES - 1u) / LANES;  // of two chunks each
 const uint ROW_LANES = SUBGROUP / FRAGMENT_ROWS;
 const uint LANE_QUADS = POSITIONS / 4u / ROW_LANES;  // scores of a lane, in fours
 const float NEVER = -3.0e38;
@@ -46,8 +48,9 @@ const uint STRIDE = CHUNKS + 1u;
 const uint SCORE_STRIDE = POSITIONS / 4u + 1u;
 const uint WEIGHT_STRIDE = POSITIONS / 8u + 1u;
 const uint KEYS = 0u;
-const uint VALUES = KEYS + POSITIONS * STRIDE;
-const uint SCORES = VALUES + POSITIONS * STRIDE;
+const uint VALUES = KEYS + POSITIONS * STRIDE;  // [element][position], as products read them
+const uint VALUE_STRIDE = POSITIONS / 8u + 1u;
+const uint SCORES = VALUES + HEAD_DIM * VALUE_STRIDE;
 const uint WEIGHTS = SCORES + ROWS * SCORE_STRIDE;
 const uint END = WEIGHTS + ROWS * WEIGHT_STRIDE;
 const uint QUERIES = QUERIES_ASIDE ? END : 0u;
@@ -69,27 +72,55 @@ uint warp_row = WARP * FRAGMENT_ROWS;
 uint own_row = lane / ROW_LANES;  // of the softmax
 uint own_quad = lane % ROW_LANES * LANE_QUADS;
 
-uvec4 staged[LOADS];
-ActivationFragment query[HEAD_DIM / FRAGMENT_DEPTH];
+uvec4 staged_keys[KEY_LOADS];
+uvec4 staged_values[VALUE_LOADS][2];
+ActivationFragment query[QUERIES_ASIDE ? 1u : HEAD_DIM / FRAGMENT_DEPTH];
 Sums result[HEAD_DIM / FRAGMENT_COLS];
 float largest = NEVER;
 float sum = 0.0;  // of the lane's own scores
 
-// Keys or values from `begin` on, on their way to shared memory.
-void load_positions(uint64_t base, uint begin) {
+// Eight elements of a position. What lies past the last may never have been written.
+uvec4 load_chunk(uint64_t base, uint position, uint chunk) {
     const CacheShape shape = CacheShape(p.blocks, p.stride, BLOCK_TOKENS, KV_HEADS, HEAD_DIM);
-    UNROLL for (uint i = 0u; i < LOADS; ++i) {
+    return cache_chunk(shape, base, cache_element(shape, tile.sequence, min(position, last), head / GROUP) + chunk * 8u);
+}
+
+// Keys and values from `begin` on, on their way to shared memory.
+void load_keys(uint begin) {
+    UNROLL for (uint i = 0u; i < KEY_LOADS; ++i) {
         const uint at = i * LANES + lane;
-        // what lies past the last position may never have been written
-        const uint position = min(begin + at / CHUNKS, last);
-        staged[i] = cache_chunk(shape, base, cache_element(shape, tile.sequence, position, head / GROUP) + at % CHUNKS * 8u);
+        staged_keys[i] = load_chunk(p.cache_k, begin + at / CHUNKS, at % CHUNKS);
     }
 }
 
-void store_positions(uint to) {
-    UNROLL for (uint i = 0u; i < LOADS; ++i) {
+void store_keys() {
+    UNROLL for (uint i = 0u; i < KEY_LOADS; ++i) {
         const uint at = i * LANES + lane;
-        if (at < POSITIONS * CHUNKS) memory[to + at / CHUNKS * STRIDE + at % CHUNKS] = chunk_halves(staged[i]);
+        if (at < POSITIONS * CHUNKS) memory[KEYS + at / CHUNKS * STRIDE + at % CHUNKS] = chunk_halves(staged_keys[i]);
+    }
+}
+
+void load_values(uint begin) {
+    UNROLL for (uint i = 0u; i < VALUE_LOADS; ++i) {
+        const uint at = i * LANES + lane;
+        [[unroll]] for (uint j = 0u; j < 2u; ++j) {
+            staged_values[i][j] = load_chunk(p.cache_v, begin + 2u * (at % PAIRS) + j, at / PAIRS % CHUNKS);
+        }
+    }
+}
+
+// Across: both positions of an element together.
+void store_values() {
+    UNROLL for (uint i = 0u; i < VALUE_LOADS; ++i) {
+        const uint at = i * LANES + lane, pair = at % PAIRS;
+        if (at < PAIRS * CHUNKS) {
+            const uvec4 even = chunk_halves(staged_values[i][0]), odd = chunk_halves(staged_values[i][1]);
+            [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+                const uint to = VALUES + (at / PAIRS * 8u + 2u * j) * VALUE_STRIDE + pair / 4u;
+                memory[to][pair % 4u] = even[j] & 0xffffu | odd[j] << 16u;
+                memory[to + VALUE_STRIDE][pair % 4u] = even[j] >> 16u | odd[j] & 0xffff0000u;
+            }
+        }
     }
 }
 
@@ -99,6 +130,7 @@ void load_queries() {
         memory[QUERIES + at / CHUNKS * STRIDE + at % CHUNKS] =
             Uint4s(p.q).at[(row * HEADS + head) * CHUNKS + at % CHUNKS];
     }
+    if (QUERIES_ASIDE) return;
     barrier();
     UNROLL for (uint k = 0u; k < HEAD_DIM / FRAGMENT_DEPTH; ++k) {
         LOAD_ACTIVATIONS(query[k], QUERIES + warp_row * STRIDE + k * (FRAGMENT_DEPTH / 8u), STRIDE);
@@ -107,15 +139,23 @@ void load_queries() {
 }
 
 void score_positions() {
-    UNROLL for (uint i = 0u; i < POSITIONS / FRAGMENT_COLS; ++i) {
-        Sums scores;
-        CLEAR(scores);
-        UNROLL for (uint k = 0u; k < HEAD_DIM / FRAGMENT_DEPTH; ++k) {
+    Sums scores[POSITIONS / FRAGMENT_COLS];
+    UNROLL for (uint i = 0u; i < POSITIONS / FRAGMENT_COLS; ++i) CLEAR(scores[i]);
+    UNROLL for (uint k = 0u; k < HEAD_DIM / FRAGMENT_DEPTH; ++k) {
+        ActivationFragment x;
+        if (QUERIES_ASIDE) {
+            LOAD_ACTIVATIONS(x, QUERIES + warp_row * STRIDE + k * (FRAGMENT_DEPTH / 8u), STRIDE);
+        } else {
+            x = query[k];
+        }
+        UNROLL for (uint i = 0u; i < POSITIONS / FRAGMENT_COLS; ++i) {
             WeightFragment keys;
             LOAD_WEIGHTS(keys, KEYS + i * FRAGMENT_COLS * STRIDE + k * (FRAGMENT_DEPTH / 8u), STRIDE);
-            MULTIPLY_ADD(scores, keys, query[k]);
+            MULTIPLY_ADD(scores[i], keys, x);
         }
-        STORE_SUMS(scores, SCORES + warp_row * SCORE_STRIDE + i * (FRAGMENT_COLS / 4u), SCORE_STRIDE);
+    }
+    UNROLL for (uint i = 0u; i < POSITIONS / FRAGMENT_COLS; ++i) {
+        STORE_SUMS(scores[i], SCORES + warp_row * SCORE_STRIDE + i * (FRAGMENT_COLS / 4u), SCORE_STRIDE);
     }
 }
 
@@ -166,7 +206,7 @@ void add_positions(bool scale_results) {
         LOAD_ACTIVATIONS(weights, WEIGHTS + warp_row * WEIGHT_STRIDE + k * (FRAGMENT_DEPTH / 8u), WEIGHT_STRIDE);
         UNROLL for (uint i = 0u; i < HEAD_DIM / FRAGMENT_COLS; ++i) {
             WeightFragment values;
-            LOAD_WEIGHTS_ACROSS(values, VALUES + k * FRAGMENT_DEPTH * STRIDE + i * (FRAGMENT_COLS / 8u), STRIDE);
+            LOAD_WEIGHTS(values, VALUES + i * FRAGMENT_COLS * VALUE_STRIDE + k * (FRAGMENT_DEPTH / 8u), VALUE_STRIDE);
             MULTIPLY_ADD(result[i], values, weights);
         }
     }
@@ -203,16 +243,16 @@ void main() {
     if (skipped >= tile.rows) return;
     take_rows(skipped, ROWS);
 
-    load_positions(p.cache_k, first);
+    load_keys(first);
     load_queries();
     UNROLL for (uint i = 0u; i < HEAD_DIM / FRAGMENT_COLS; ++i) CLEAR(result[i]);
     [[dont_unroll]] for (uint begin = first; begin <= last; begin += POSITIONS) {
-        store_positions(KEYS);
-        load_positions(p.cache_v, begin);
+        store_keys();
+        load_values(begin);
         barrier();
         score_positions();
-        store_positions(VALUES);
-        if (begin + POSITIONS <= last) load_positions(p.cache_k, begin + POSITIONS);
+        store_values();
+        load_keys(begin + POSITIONS);  // past the end too: a branch would be waited for
         barrier();
         const float shrink = weigh(begin);
         const bool scale_results = ANY_IN_WARP(shrink != 1.0);

@@ -33,7 +33,7 @@ uint counted_before(Chain chain) {
 
 uint counted_before(Chain chain) { return ChainCounters(chain.counters).at[chain.at - 1u]; }
 
-shared uint chain_counted;
+shared uvec4 chain_counted;  // x alone; a word would move what follows off the 16 bytes that it is loaded by
 
 #endif
 
@@ -61,9 +61,9 @@ void await_chain(Chain chain) {
 // it keeps their loads behind the wait.
 uint64_t await_chain(Chain chain) {
     if (chain.awaited == 0u) return 0ul;
-    if (gl_LocalInvocationIndex == 0u) chain_counted = poll_chain(chain);
+    if (gl_LocalInvocationIndex == 0u) chain_counted.x = poll_chain(chain);
     barrier();
-    return uint64_t(chain_counted >> 31);  // no dispatch has so many workgroups
+    return uint64_t(chain_counted.x >> 31);  // no dispatch has so many workgroups
 }
 
 #endif

@@ -4,8 +4,7 @@
 // The kernel gives FRAGMENT_COLS, FRAGMENT_ROWS and FRAGMENT_DEPTH, three distinct specialization constants (see
 // tools/spirv/matrix_khr.py); SUBGROUP; and `memory`, shared uvec4. A fragment of weights is FRAGMENT_COLS x
 // FRAGMENT_DEPTH, of activations FRAGMENT_DEPTH x FRAGMENT_ROWS, sums are FRAGMENT_COLS x FRAGMENT_ROWS. In memory the
-// first two have their inputs side by side as f16 (weights that are loaded "across": their outputs), sums their outputs as
-// f32; strides count uvec4.
+// first two have their inputs side by side as f16, sums their outputs as f32; strides count uvec4.
 
 // Elements of the sums that a lane has. Not sums.length(): of sizes that are specialization constants that is one too, in
 // a form that Mesa's drivers do not know.
@@ -24,7 +23,6 @@ const uint LANE_SUMS = FRAGMENT_COLS * FRAGMENT_ROWS / SUBGROUP;
 #define WARP_LANE gl_SubgroupInvocationID
 #define CLEAR(sums) sums = Sums(0.0)
 #define LOAD_WEIGHTS(fragment, at, stride) coopMatLoadNV(fragment, memory, at, stride, false)
-#define LOAD_WEIGHTS_ACROSS(fragment, at, stride) coopMatLoadNV(fragment, memory, at, stride, true)
 #define LOAD_ACTIVATIONS(fragment, at, stride) coopMatLoadNV(fragment, memory, at, stride, true)
 #define LOAD_SUMS(sums, at, stride) coopMatLoadNV(sums, memory, at, stride, true)
 #define MULTIPLY_ADD(sums, weights, activations) sums = coopMatMulAddNV(weights, activations, sums)
@@ -36,7 +34,6 @@ const uint LANE_SUMS = FRAGMENT_COLS * FRAGMENT_ROWS / SUBGROUP;
 struct Fragment {
     uint at;
     uint stride;
-    bool across;
 };
 #define WeightFragment Fragment
 #define ActivationFragment Fragment
@@ -50,9 +47,8 @@ struct Sums {
 #define UNROLL [[dont_unroll]]
 #define WARP (gl_LocalInvocationIndex / SUBGROUP)
 #define WARP_LANE (gl_LocalInvocationIndex % SUBGROUP)
-#define LOAD_WEIGHTS(fragment, where, step) fragment = Fragment(where, step, false)
-#define LOAD_WEIGHTS_ACROSS(fragment, where, step) fragment = Fragment(where, step, true)
-#define LOAD_ACTIVATIONS(fragment, where, step) fragment = Fragment(where, step, false)
+#define LOAD_WEIGHTS(fragment, where, step) fragment = Fragment(where, step)
+#define LOAD_ACTIVATIONS(fragment, where, step) fragment = Fragment(where, step)
 #define EACH_SUM UNROLL for (uint element = 0u; element < LANE_SUMS; ++element)
 #define CLEAR(sums) EACH_SUM sums.at[element] = 0.0
 #define LOAD_SUMS(sums, where, step) EACH_SUM sums.at[element] = load_sum(where, step, element)
@@ -65,20 +61,11 @@ float dot8(uvec4 a, uvec4 b) {
            dot(unpackHalf2x16(a.z), unpackHalf2x16(b.z)) + dot(unpackHalf2x16(a.w), unpackHalf2x16(b.w));
 }
 
-float half_at(uint at, uint i) { return unpackHalf2x16(memory[at + i / 8u][i / 2u % 4u])[i % 2u]; }
-
-float dot_across(uint w, uint stride, uint x) {
-    float sum = 0.0;
-    [[unroll]] for (uint i = 0u; i < 16u; ++i) sum += half_at(w / 8u + i * stride, w % 8u) * half_at(x, i);
-    return sum;
-}
-
 // Over the 16 inputs of a fragment; a loop would count against the bound that software devices set on them.
 float lane_product(Fragment weights, Fragment activations, uint i) {
     const uint number = i * SUBGROUP + WARP_LANE;
     const uint col = number % FRAGMENT_COLS;
     const uint x = activations.at + number / FRAGMENT_COLS * activations.stride;
-    if (weights.across) return dot_across(8u * weights.at + col, weights.stride, x);
     const uint w = weights.at + col * weights.stride;
     return dot8(memory[w], memory[x]) + dot8(memory[w + 1u], memory[x + 1u]);
 }

@@ -31,7 +31,8 @@ layout(constant_id = 5) const bool STAGED = true;     // x is kept in shared mem
 layout(constant_id = 6) const uint SUBGROUP = 8u;
 layout(constant_id = 7) const bool GLU = false;
 layout(constant_id = 8) const uint ACTIVATION = 0u;   // the enum op::Activation
-layout(constant_id = 10) const uint EXPERTS = 0u;     // of a row; 0: it has none
+layout(constant_id = 10) const bool CLAMPED = false;  // loads go on past the end, at the last tile, in place of a branch
+layout(constant_id = 11) const uint EXPERTS = 0u;     // of a row; 0: it has none
 
 struct ExpertMatrices {
     uint64_t routing;
@@ -234,7 +235,9 @@ void main() {
             // the next ones are under way while the sums of the lanes are added up
             const bool more = begin + LANES_PER_ROW * UNROLL < ALL;
             const uint next = more ? tile : tile + gl_NumWorkGroups.x;
-            if (next < tiles) load_blocks(next, more ? begin + LANES_PER_ROW * UNROLL : 0u);
+            if (CLAMPED || next < tiles) {
+                load_blocks(CLAMPED ? min(next, tiles - 1u) : next, more ? begin + LANES_PER_ROW * UNROLL : 0u);
+            }
         }
         add_lanes(sum);
         if (GLU) {

@@ -48,9 +48,12 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
                                        .glu = call.glu.has_value(),
                                        .activation = call.glu ? static_cast<uint32_t>(*call.glu) : 0U,
                                        .tiled = tiled,
+                                       .clamped = false,
                                        .experts = experts.used};
     if (kernels::Gemv::shared_bytes(constants, call.dtype) > capabilities.shared_bytes) constants.staged = false;
-    const uint32_t groups = std::min(divide_up(call.outputs, tile), tuning.groups);
+    const uint32_t tiles = divide_up(call.outputs, tile);
+    const uint32_t groups = std::min(tiles, tuning.groups);
+    constants.clamped = tuning.clamped != 0 && tiles > groups;  // with a tile each there is nothing to load ahead
     std::vector<Access> reads = {call.x};
     if (call.experts) reads.push_back(experts.routing);
     return rec.dispatch(kernels::Gemv{.weight = call.dtype,
@@ -66,7 +69,8 @@ Status record_gemv(Recorder& rec, const GemvTuning& tuning, const Capabilities& 
                                                              .up = experts.up}}},
                         {.reads = std::move(reads),
                          .writes = {call.y},
-                         .groups = {groups, call.experts && call.glu ? experts.used : 1, 1}});
+                         .groups = {groups, call.experts && call.glu ? experts.used : 1, 1},
+                         .subgroup = required_subgroup(capabilities, tuning.lanes)});
 }
 
 }  // namespace tandem::vulkan

@@ -133,22 +133,18 @@ RawBlock load_weights(uint first_result, uint step, uvec2 place) {
     return load_raw(p.weight, place_of(row, block, blocks), row * blocks + block);
 }
 
-
 void load_step(uint first_row, uint first_result, uint step) {
     UNROLL for (uint i = 0u; i < WEIGHT_LOADS; ++i) {
-        if (in_tile(i, TILE_COLS * BLOCKS)) {
-            raw_weights[i] = load_weights(first_result, step, weight_place(i));
-        }
+        raw_weights[i] = load_weights(first_result, step, weight_place(i));  // at the last output past the tile
     }
     UNROLL for (uint i = 0u; i < X_LOADS; ++i) {
+        // Loads behind a branch would be waited for before the products. Rows beyond the last are put nowhere.
         const uvec2 place = x_place(i);
-        const uint row = first_row + place.x;
-        const uint chunk = step * CHUNKS + place.y;
+        const uint row = x_row(min(first_row + place.x, end_row - 1u));
+        const uint chunk = step * CHUNKS + place.y, chunks = p.inputs / 8u;
+        raw_x[i] = Uint4s(p.x).at[row * chunks + (TAIL ? min(chunk, chunks - 1u) : chunk)];
         // zeros where there are no inputs: the weights there are others, but finite
-        raw_x[i] = uvec4(0u);
-        if (in_tile(i, TILE_ROWS * CHUNKS) && row < end_row && (!TAIL || chunk < p.inputs / 8u)) {
-            raw_x[i] = Uint4s(p.x).at[x_row(row) * (p.inputs / 8u) + chunk];
-        }
+        if (TAIL) raw_x[i] = mix(uvec4(0u), raw_x[i], bvec4(chunk < chunks));
     }
 }
 
@@ -224,7 +220,7 @@ void main() {
     barrier();
     [[dont_unroll]] for (uint step = first_step; step < end_step; ++step) {
         const bool more = step + 1u < end_step;
-        if (more) load_step(first_row, first_result, step + 1u);
+        load_step(first_row, first_result, min(step + 1u, end_step - 1u));
         const uint x_at = stage * STAGE + warp_row * STRIDE, weights_at = stage * STAGE + WEIGHTS + warp_col * STRIDE;
         UNROLL for (uint k = 0u; k < CHUNKS; k += FRAGMENT_DEPTH / 8u) {
             WeightFragment weights[WARP_COLS / FRAGMENT_COLS];

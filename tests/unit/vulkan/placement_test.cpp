@@ -1,7 +1,11 @@
 #include "vulkan/placement.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "graph/builder.h"
 
@@ -33,6 +37,51 @@ TEST(Placement, SaysWhatIsMissing) {
     const auto refused = place_weights(demands(), {.device_bytes = 4 * kMiB, .host_bytes = 5 * kMiB});
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().message, HasSubstr("weights of 11 MiB do not fit: 2 MiB are missing"));
+}
+
+class FakeSys {
+  public:
+    FakeSys() { std::filesystem::create_directories(path_); }
+    ~FakeSys() { std::filesystem::remove_all(path_); }
+    void put(const std::filesystem::path& file, uint64_t number) const {
+        std::filesystem::create_directories((path_ / file).parent_path());
+        std::ofstream(path_ / file) << number << "\n";
+    }
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_ =
+        std::filesystem::path(testing::TempDir()) / fmt::format("tandem-sys-{}", static_cast<int>(getpid()));
+};
+
+TEST(Placement, ReadsWhatTheKernelLendsTheGpu) {
+    const FakeSys sys;
+    EXPECT_FALSE(read_machine_memory(sys.path()));
+    sys.put("class/drm/card0/device/mem_info_vram_total", 512 * kMiB);
+    sys.put("class/drm/card0/device/mem_info_gtt_total", 16384 * kMiB);
+    sys.put("module/ttm/parameters/pages_limit", 2048 * 1024);
+    const auto memory = read_machine_memory(sys.path());
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(memory->carve_out_bytes, 512 * kMiB);
+    EXPECT_EQ(memory->gtt_bytes, 16384 * kMiB);
+    EXPECT_EQ(memory->ttm_bytes, 8192 * kMiB);
+    sys.put("class/drm/card1/device/mem_info_gtt_total", kMiB);
+    EXPECT_FALSE(read_machine_memory(sys.path())) << "which of two is meant cannot be told";
+}
+
+TEST(Placement, NamesWhatLimitsAnIntegratedGpu) {
+    const MachineMemory machine{
+        .size_bytes = 32768 * kMiB, .carve_out_bytes = 512 * kMiB, .gtt_bytes = 16384 * kMiB, .ttm_bytes = 8192 * kMiB};
+    const std::string enough = memory_remedy(machine, 1024 * kMiB);
+    EXPECT_THAT(enough, HasSubstr("512 MiB that the firmware sets aside"));
+    EXPECT_THAT(enough, HasSubstr("8192 MiB that the kernel lends"));
+    EXPECT_THAT(enough, HasSubstr("ttm.pages_limit=2490368 and amdgpu.gttsize=9728"));
+    EXPECT_THAT(memory_remedy(machine, 30000 * kMiB), HasSubstr("too little for this model"));
+    const auto refused =
+        place_weights(demands(), {.device_bytes = 4 * kMiB, .host_bytes = 5 * kMiB, .machine = machine});
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("weights of 81 % of that size would fit"));
+    EXPECT_THAT(refused.error().message, HasSubstr("ttm.pages_limit"));
 }
 
 TEST(Placement, KnowsATableThatIsAlsoTheOutput) {

@@ -1,5 +1,7 @@
 #include "vulkan/weights.h"
 
+#include <fstream>
+
 #include "unit/vulkan/gpu.h"
 
 namespace tandem::vulkan {
@@ -63,6 +65,40 @@ TEST(WeightStore, PutsEachPlaneOfAMergedMatrixOneAfterAnother) {
     const auto bytes = plane_bytes(DType::q6_k, kRows * kCols);
     for (size_t plane = 0; plane < Planes::count; ++plane)
         EXPECT_EQ(up.planes[plane], merged.planes[plane] + bytes[plane]);
+}
+
+uint64_t taken_bytes() {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < gpu().device()->memory().memoryHeapCount; ++i) bytes += gpu().device()->allocated_bytes(i);
+    return bytes;
+}
+
+// Of this process, in KiB, without the pages of files.
+uint64_t own_kib() {
+    uint64_t kib = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        for (const std::string_view name : {"RssAnon:", "RssShmem:"}) {
+            if (line.starts_with(name)) kib += std::stoull(line.substr(name.size()));
+        }
+    }
+    return kib;
+}
+
+// The device of these tests shares the machine's memory, as an integrated GPU does.
+TEST(WeightStore, FillsTheMemoryThatAGpuSharesOnceAndKeepsNoSecondCopy) {
+    ASSERT_EQ(weight_memory(*gpu().device()), MemoryKind::unified);
+    constexpr int64_t kRows = 4096;
+    constexpr int64_t kCols = 8192;
+    const std::vector<std::byte> blocks(kRows * row_bytes(DType::q8_0, kCols), std::byte{1});
+    const graph::WeightView view{DType::q8_0, {kRows, kCols}, blocks};
+    const uint64_t kib = own_kib();
+    const uint64_t taken = taken_bytes();
+    WeightStore store(gpu().device(), gpu().queue());
+    ASSERT_TRUE(store.get("w", view));
+    EXPECT_EQ(taken_bytes() - taken, store.size_bytes()) << "there is staging memory";
+    EXPECT_LT(own_kib() - kib, (blocks.size() >> 10) * 5 / 4) << "the weights are there once, not twice";
+    ASSERT_TRUE(store.finish());
 }
 
 TEST(Uploader, BringsTensorsThatAreLargerThanAllItsStaging) {

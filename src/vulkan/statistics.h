@@ -1,0 +1,21 @@
+// Statistics: what the driver's compiler made of a kernel, on a device that was opened with them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "vulkan/device.h"
+
+namespace tandem::vulkan {
+
+struct PipelineStatistics {
+    uint32_t subgroup = 0;                  // lanes
+    std::map<std::string, double> numbers;  // under the driver's own names: "VGPRs", "Scratch size"
+    std::string assembly;                   // the code that the device runs, as text
+};
+
+Result<PipelineStatistics> read_statistics(const Device& device, VkPipeline pipeline);
+
+}  // namespace tandem::vulkan
