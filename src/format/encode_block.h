@@ -11,6 +11,8 @@ void encode(Elements in, BlockQ2_K& b);
 void encode(Elements in, BlockQ3_K& b);
 void encode(Elements in, BlockTQ1_0& b);
 void encode(Elements in, BlockTQ2_0& b);
+void encode(Elements in, BlockQ2_0& b);
+void encode(Elements in, BlockQ1_0& b);
 
 // encode_table.cpp
 void encode(Elements in, BlockIQ4_NL& b);

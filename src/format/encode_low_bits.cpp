@@ -1,4 +1,4 @@
-// The types of 2 and 3 bits whose levels are evenly apart, and those of three levels.
+// The types of 1 to 3 bits whose levels are evenly apart, and those of three levels.
 #include "format/encode_block.h"
 
 namespace tandem::format {
@@ -166,6 +166,29 @@ void encode(Elements in, BlockTQ2_0& b) {
     b.d = to_f16(best_ternary_scale(in));
     const float inverse = reciprocal(f16_to_f32(b.d));
     for (int e = 0; e < 256; ++e) put_two_bits(b.qs, e, ternary(in.x[e], inverse));
+}
+
+// The levels of a search are -2 to 1: those of the block with the other sign.
+void encode(Elements in, BlockQ2_0& b) {
+    b.d = to_f16(-best_scale<64>(in, -2));
+    const float inverse = reciprocal(f16_to_f32(b.d));
+    for (int e = 0; e < 64; ++e) {
+        const int q = nearest_int(in.x[e] * inverse, -1, 2) + 1;
+        b.qs[e / 4] = static_cast<uint8_t>(b.qs[e / 4] | q << (2 * (e % 4)));
+    }
+}
+
+// The mean magnitude has the least error.
+void encode(Elements in, BlockQ1_0& b) {
+    const Weighted<128> block(in);
+    float sum = 0.0F;
+    float weight = 0.0F;
+    for (int i = 0; i < 128; ++i) {
+        sum += block.w[i] * std::abs(in.x[i]);
+        weight += block.w[i];
+    }
+    b.d = to_f16(weight > 0.0F ? sum / weight : 0.0F);
+    for (int e = 0; e < 128; ++e) b.qs[e / 8] = static_cast<uint8_t>(b.qs[e / 8] | (in.x[e] >= 0.0F) << (e % 8));
 }
 
 void encode(Elements in, BlockTQ1_0& b) {

@@ -33,8 +33,7 @@ struct ForeignType {
     uint32_t number;
     std::string_view name;
 };
-constexpr ForeignType kForeignTypes[] = {{9, "q8_1"}, {15, "q8_k"}, {24, "i8"},   {25, "i16"},
-                                         {27, "i64"}, {28, "f64"},  {41, "q1_0"}, {42, "q2_0"}};
+constexpr ForeignType kForeignTypes[] = {{9, "q8_1"}, {15, "q8_k"}, {24, "i8"}, {25, "i16"}, {27, "i64"}, {28, "f64"}};
 
 std::string foreign_type_name(uint32_t number) {
     for (const ForeignType& type : kForeignTypes) {

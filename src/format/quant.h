@@ -242,6 +242,22 @@ struct BlockTQ2_0 {
 };
 static_assert(sizeof(BlockTQ2_0) == 66);
 
+// e[i] = d * (q - 1), q bits 2 * (i % 4) and the next of qs[i / 4]
+struct BlockQ2_0 {
+    static constexpr int kElements = 64;
+    uint16_t d;
+    uint8_t qs[16];
+};
+static_assert(sizeof(BlockQ2_0) == 18);
+
+// e[i] = d where bit i % 8 of qs[i / 8] is set, else -d
+struct BlockQ1_0 {
+    static constexpr int kElements = 128;
+    uint16_t d;
+    uint8_t qs[16];
+};
+static_assert(sizeof(BlockQ1_0) == 18);
+
 // Calls visit(std::type_identity<Block>()) with the block of a quantized type.
 template <typename Visit>
 decltype(auto) with_block(DType dtype, const Visit& visit) {
@@ -292,6 +308,10 @@ decltype(auto) with_block(DType dtype, const Visit& visit) {
             return visit(std::type_identity<BlockTQ1_0>());
         case DType::tq2_0:
             return visit(std::type_identity<BlockTQ2_0>());
+        case DType::q2_0:
+            return visit(std::type_identity<BlockQ2_0>());
+        case DType::q1_0:
+            return visit(std::type_identity<BlockQ1_0>());
         case DType::f32:
         case DType::f16:
         case DType::bf16:

@@ -154,6 +154,16 @@ void decode(const BlockTQ2_0& b, float* out) {
     for (int e = 0; e < 256; ++e) out[e] = d * static_cast<float>(two_bits(b.qs, e) - 1);
 }
 
+void decode(const BlockQ2_0& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    for (int e = 0; e < 64; ++e) out[e] = d * static_cast<float>((b.qs[e / 4] >> (2 * (e % 4)) & 3) - 1);
+}
+
+void decode(const BlockQ1_0& b, float* out) {
+    const float d = f16_to_f32(b.d);
+    for (int e = 0; e < 128; ++e) out[e] = (b.qs[e / 8] >> (e % 8) & 1) != 0 ? d : -d;
+}
+
 template <typename Block>
 void decode_blocks(const std::byte* in, float* out, int64_t cols) {
     CHECK(cols % Block::kElements == 0, "a row is a whole number of blocks");

@@ -133,6 +133,7 @@ std::span<const Mix> named_mixes() {
         {"iq2_s", 28, iq2_xs, q5_k, iq3_s, {}, kIq2_M},
         {"iq2_xs", 20, iq2_xs, q5_k, q2_k, {}, kIq2_Xs},
         {"iq2_xxs", 19, iq2_xxs, q5_k, q2_k, {}, kIq2_Xs},
+        {"q2_0", 41, q2_0, q6_k, q4_k, {}, kBare},
         {"tq2_0", 37, tq2_0, q6_k, q4_k, {}, kBare},
         {"tq1_0", 36, tq1_0, q6_k, q4_k, {}, kBare},
         {"iq1_m", 31, iq1_m, q5_k, q2_k, {}, kIq1},

@@ -29,7 +29,7 @@ void put_scale_min(uint8_t* out, const uint8_t* scales, int s) {
     out[1] = both.min;
 }
 
-// The codes of sub-block s of a block of two bits each, 32 elements: q2_k, q3_k and tq2_0.
+// The codes of sub-block s of a block of two bits each, 32 elements: q2_k, q3_k, tq2_0 and q2_0.
 void put_two_bits(uint8_t* out, const uint8_t* q) {
     uint8_t bytes[8] = {};  // not in place: memory that a GPU shares is slow to read
     for (int i = 0; i < 32; ++i) bytes[4 * (i / 16) + i % 4] |= static_cast<uint8_t>(q[i] << (2 * (i % 16 / 4)));
@@ -257,6 +257,27 @@ void put(const format::BlockTQ2_0& in, size_t block, const Cursor& to) {
         k_two_bits(in.qs, s, q);
         put_two_bits(to.at(Planes::quants, 8 * place), q);
     });
+}
+
+void put(const format::BlockQ2_0& in, size_t block, const Cursor& to) {
+    for (int s = 0; s < 2; ++s) {
+        const size_t place = to.place(2 * block + static_cast<size_t>(s));
+        uint8_t q[32];
+        for (int i = 0; i < 32; ++i) q[i] = static_cast<uint8_t>(in.qs[8 * s + i / 4] >> (2 * (i % 4)) & 3);
+        put_two_bits(to.at(Planes::quants, 8 * place), q);
+        std::memcpy(to.at(Planes::scales, 2 * place), &in.d, 2);
+    }
+}
+
+// As q2_0: -1 and 1 are its first level and its third.
+void put(const format::BlockQ1_0& in, size_t block, const Cursor& to) {
+    for (int s = 0; s < 4; ++s) {
+        const size_t place = to.place(4 * block + static_cast<size_t>(s));
+        uint8_t q[32];
+        for (int i = 0; i < 32; ++i) q[i] = static_cast<uint8_t>(2 * (in.qs[4 * s + i / 8] >> (i % 8) & 1));
+        put_two_bits(to.at(Planes::quants, 8 * place), q);
+        std::memcpy(to.at(Planes::scales, 2 * place), &in.d, 2);
+    }
 }
 
 // As tq2_0: digits of base 3 would have to be divided out by every kernel.

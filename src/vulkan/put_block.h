@@ -57,5 +57,7 @@ void put(const format::BlockIQ1_S& in, size_t block, const Cursor& to);
 void put(const format::BlockIQ1_M& in, size_t block, const Cursor& to);
 void put(const format::BlockTQ1_0& in, size_t block, const Cursor& to);
 void put(const format::BlockTQ2_0& in, size_t block, const Cursor& to);
+void put(const format::BlockQ2_0& in, size_t block, const Cursor& to);
+void put(const format::BlockQ1_0& in, size_t block, const Cursor& to);
 
 }  // namespace tandem::vulkan

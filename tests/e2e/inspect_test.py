@@ -74,7 +74,7 @@ class Inspect(harness.Case):
         name = b"blk.0.attn_q.weight"
         at = content.index(name) + len(name) + 4 + 2 * 8  # behind the dimensions
         self.assertEqual(struct.unpack_from("<I", content, at), (8,))
-        for number, shown in ((41, "q1_0"), (77, "type 77")):
+        for number, shown in ((15, "q8_k"), (77, "type 77")):
             with self.subTest(type=shown):
                 struct.pack_into("<I", content, at, number)
                 model = self.write("odd.gguf", bytes(content))

@@ -9,7 +9,7 @@ import harness
 from harness import data
 
 TYPES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl",
-         "iq4_xs", "mxfp4", "nvfp4", "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_s", "iq1_m", "tq1_0", "tq2_0"]
+         "iq4_xs", "mxfp4", "nvfp4", "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_s", "iq1_m", "tq1_0", "tq2_0", "q2_0", "q1_0"]
 TEXT = "Once upon a time there was a fox who lived in a small house near the forest. " * 20
 
 

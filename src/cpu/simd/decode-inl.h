@@ -290,6 +290,10 @@ inline DecodeSpan decoder_of(DType dtype) {
             return decode_reference<DType::tq1_0>;
         case DType::tq2_0:
             return decode_reference<DType::tq2_0>;
+        case DType::q2_0:
+            return decode_reference<DType::q2_0>;
+        case DType::q1_0:
+            return decode_reference<DType::q1_0>;
         case DType::i32:
             break;
     }

@@ -11,7 +11,9 @@
 #define IQ1 (WEIGHT == IQ1_S || WEIGHT == IQ1_M)
 #define BOOK (IQ1 || IQ2 || IQ3)
 #define TERNARY (WEIGHT == TQ1_0 || WEIGHT == TQ2_0)
-#define TWO_BITS (WEIGHT == Q2_K || WEIGHT == Q3_K || TERNARY)
+// q1_0 lies as q2_0 does.
+#define LOW_BITS (WEIGHT == Q1_0 || WEIGHT == Q2_0)
+#define TWO_BITS (WEIGHT == Q2_K || WEIGHT == Q3_K || TERNARY || LOW_BITS)
 #define NIBBLES (!PLAIN && QUANTS == 16)
 #define TABLE (WEIGHT == IQ4_NL || WEIGHT == IQ4_XS || WEIGHT == MXFP4 || WEIGHT == NVFP4)
 // Scales of 16 elements each, not of 32.
@@ -20,10 +22,12 @@
      WEIGHT == IQ1_M)
 // What has no offset of its own but a q that stands for zero.
 #define ZERO                                                                                                            \
-    (WEIGHT == Q4_0 ? 8 : WEIGHT == Q5_0 ? 16 : WEIGHT == Q6_K ? 32 : WEIGHT == Q3_K ? 4 : TERNARY ? 1 : IQ1 ? 9 : 0)
+    (WEIGHT == Q4_0 ? 8 : WEIGHT == Q5_0 ? 16 : WEIGHT == Q6_K ? 32 : WEIGHT == Q3_K ? 4 : TERNARY || LOW_BITS ? 1 :    \
+     IQ1 ? 9 : 0)
 // Scales that are f16 by themselves.
 #define F16_SCALES                                                                                                      \
-    (WEIGHT == Q8_0 || WEIGHT == Q4_0 || WEIGHT == Q4_1 || WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == IQ4_NL)
+    (WEIGHT == Q8_0 || WEIGHT == Q4_0 || WEIGHT == Q4_1 || WEIGHT == Q5_0 || WEIGHT == Q5_1 || WEIGHT == IQ4_NL ||       \
+     LOW_BITS)
 #define OFFSETS (WEIGHT == Q4_1 || WEIGHT == Q5_1 || WEIGHT == Q4_K || WEIGHT == Q5_K || WEIGHT == Q2_K)
 
 struct Weight {

@@ -54,7 +54,7 @@ TEST(Checkpoint, OpensAGgufFile) {
 TEST(Checkpoint, WithAForeignTensorCanBeOpenedButNotUsed) {
     const TempFolder folder;
     Bytes bytes;
-    bytes.header(2, 0).tensor("a", {8}, 0, 0).tensor("blk.3.ffn_up.weight", {256}, 42, 32).pad(32, 168);
+    bytes.header(2, 0).tensor("a", {8}, 0, 0).tensor("blk.3.ffn_up.weight", {256}, 15, 32).pad(32, 168);
     const auto opened = Checkpoint::open(folder.write("m.gguf", bytes.view()));
     ASSERT_TRUE(opened) << opened.error().message;
     EXPECT_EQ(opened->foreign_tensors().size(), 1U);
@@ -62,7 +62,7 @@ TEST(Checkpoint, WithAForeignTensorCanBeOpenedButNotUsed) {
     const Status readable = opened->check_readable();
     ASSERT_FALSE(readable);
     EXPECT_PRED2(contains, readable.error().message,
-                 "m.gguf: tensor 'blk.3.ffn_up.weight' is stored as q2_0, which Tandem does not read: get the model in "
+                 "m.gguf: tensor 'blk.3.ffn_up.weight' is stored as q8_k, which Tandem does not read: get the model in "
                  "one of f32, f16,");
 }
 

@@ -124,22 +124,22 @@ TEST(GgufHostile, TensorShapes) {
 }
 
 TEST(GgufHostile, TensorsOfForeignTypes) {
-    EXPECT_EQ(gguf_error_of(tensor({256}, 41, 0, 84)), "parsed");
+    EXPECT_EQ(gguf_error_of(tensor({256}, 15, 0, 84)), "parsed");
     EXPECT_EQ(gguf_error_of(tensor({256}, 0xffffffff, 0, 1)), "parsed");
-    EXPECT_GGUF_ERROR(tensor({256}, 41, 0, 0), "the download is incomplete");
-    EXPECT_GGUF_ERROR(tensor({256}, 41, 96, 64), "the download is incomplete");
-    EXPECT_GGUF_ERROR(tensor({256}, 41, UINT64_MAX - 31, 64), "absurd offset");
-    EXPECT_GGUF_ERROR(tensor({uint64_t{1} << 40, uint64_t{1} << 40}, 41, 0, 64), "more elements than 63 bits");
-    for (const uint32_t other : {0U, 41U}) {  // where one begins, another may not
+    EXPECT_GGUF_ERROR(tensor({256}, 15, 0, 0), "the download is incomplete");
+    EXPECT_GGUF_ERROR(tensor({256}, 15, 96, 64), "the download is incomplete");
+    EXPECT_GGUF_ERROR(tensor({256}, 15, UINT64_MAX - 31, 64), "absurd offset");
+    EXPECT_GGUF_ERROR(tensor({uint64_t{1} << 40, uint64_t{1} << 40}, 15, 0, 64), "more elements than 63 bits");
+    for (const uint32_t other : {0U, 15U}) {  // where one begins, another may not
         Bytes same;
-        same.header(2, 0).tensor("a", {8}, 41, 0).tensor("b", {8}, other, 0).pad(32, 64);
+        same.header(2, 0).tensor("a", {8}, 15, 0).tensor("b", {8}, other, 0).pad(32, 64);
         EXPECT_GGUF_ERROR(same, "overlap");
     }
     Bytes inside;
-    inside.header(2, 0).tensor("a", {16}, 0, 0).tensor("b", {8}, 41, 32).pad(32, 96);
+    inside.header(2, 0).tensor("a", {16}, 0, 0).tensor("b", {8}, 15, 32).pad(32, 96);
     EXPECT_GGUF_ERROR(inside, "tensors 'a' and 'b' overlap");
     Bytes twice;
-    twice.header(2, 0).tensor("a", {8}, 0, 0).tensor("a", {8}, 41, 32).pad(32, 64);
+    twice.header(2, 0).tensor("a", {8}, 0, 0).tensor("a", {8}, 15, 32).pad(32, 64);
     EXPECT_GGUF_ERROR(twice, "tensor 'a' occurs twice");
 }
 

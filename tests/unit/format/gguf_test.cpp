@@ -124,7 +124,7 @@ TEST(Gguf, TurnsTheOrderOfDimensionsAround) {
 
 TEST(Gguf, KeepsWhatTheHeaderSaysOfForeignTensors) {
     Bytes bytes;  // a type that has a name, one of this engine, and one that nobody knows
-    bytes.header(3, 0).tensor("a", {256, 2}, 41, 0).tensor("b", {8}, 0, 192).tensor("c", {5}, 77, 224).pad(32, 240);
+    bytes.header(3, 0).tensor("a", {256, 2}, 15, 0).tensor("b", {8}, 0, 192).tensor("c", {5}, 77, 224).pad(32, 240);
     const auto file = GgufFile::parse(bytes.data, "test");
     ASSERT_TRUE(file) << file.error().message;
     ASSERT_EQ(file->tensors().size(), 1U);
@@ -133,7 +133,7 @@ TEST(Gguf, KeepsWhatTheHeaderSaysOfForeignTensors) {
     ASSERT_EQ(file->foreign_tensors().size(), 2U);
     const ForeignTensor& a = file->foreign_tensors()[0];
     EXPECT_EQ(a.name, "a");
-    EXPECT_EQ(a.type, "q1_0");
+    EXPECT_EQ(a.type, "q8_k");
     EXPECT_EQ(a.shape, (std::vector<int64_t>{2, 256}));
     EXPECT_EQ(a.elements(), 512);
     EXPECT_EQ(a.data.size(), 192U);  // up to the next

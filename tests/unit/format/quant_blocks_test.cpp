@@ -268,6 +268,24 @@ TEST(QuantBlocks, Tq2_0) {
     EXPECT_EQ((std::vector<float>{x[159], x[191], x[223], x[255]}), times(0.5F, {1, 0, -1, 2}));
 }
 
+TEST(QuantBlocks, Q2_0) {
+    BlockQ2_0 b{.d = kD, .qs = {}};
+    b.qs[0] = 0b11'10'01'00;   // elements 0 to 3
+    b.qs[15] = 0b00'11'10'01;  // elements 60 to 63
+    const auto x = values_of(DType::q2_0, b);
+    EXPECT_EQ(slice(x, 0, 5), times(0.5F, {-1, 0, 1, 2, -1}));
+    EXPECT_EQ(slice(x, 60, 4), times(0.5F, {0, 1, 2, -1}));
+}
+
+TEST(QuantBlocks, Q1_0) {
+    BlockQ1_0 b{.d = kD, .qs = {}};
+    b.qs[0] = 0b0000'0101;   // elements 0 and 2
+    b.qs[15] = 0b1000'0000;  // element 127
+    const auto x = values_of(DType::q1_0, b);
+    EXPECT_EQ(slice(x, 0, 4), times(0.5F, {1, -1, 1, -1}));
+    EXPECT_EQ(slice(x, 125, 3), times(0.5F, {-1, -1, 1}));
+}
+
 // Each book is in order, so no point is in it twice, and has no other levels than its type.
 TEST(Codebooks, HaveEachPointOnce) {
     const auto check = [](const auto& grid, int level_bits, int levels) {

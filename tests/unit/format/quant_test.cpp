@@ -239,6 +239,8 @@ TEST(QuantEncode, GaussianErrorStaysWithinTheTypesBound) {
     EXPECT_LT(gaussian_error(DType::iq1_m), 0.4345);
     EXPECT_LT(gaussian_error(DType::tq1_0), 0.4590);
     EXPECT_LT(gaussian_error(DType::iq1_s), 0.4695);
+    EXPECT_LT(gaussian_error(DType::q2_0), 0.3745);
+    EXPECT_LT(gaussian_error(DType::q1_0), 0.6530);
     EXPECT_EQ(gaussian_error(DType::tq2_0), gaussian_error(DType::tq1_0));
 }
 
