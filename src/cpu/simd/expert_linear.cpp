@@ -74,12 +74,20 @@ class ExpertProduct {
     void run() {
         sort();
         bring_x();
-        const int64_t piece = piece_outputs();
-        const int64_t pieces = (op_.count + piece - 1) / piece;
-        args_.step.for_each_range(present_count_ * pieces, 1, [&](int64_t begin, int64_t end, int thread) {
-            for (int64_t i = begin; i < end; ++i) {
-                const int64_t from = i % pieces * piece;
-                multiply(present_[i / pieces], {from, std::min(from + piece, op_.count)}, thread);
+        // An expert of one row writes its outputs where they belong, so its pieces can be as large as threads want
+        // them.
+        const bool one = args_.in[1].rows == 1;
+        const int64_t unit = one ? kMostStreams : kPieceOutputs;
+        const int64_t units = (op_.count + unit - 1) / unit;  // of an expert
+        const auto bytes = static_cast<int64_t>(row_bytes(args_.in[0].dtype, args_.in[0].cols));
+        const Pieces pieces(present_count_ * units, present_count_ * op_.count * bytes, args_.step.threads->size());
+        args_.step.for_each_range(pieces.count(), 1, [&](int64_t begin, int64_t end, int thread) {
+            const int64_t last = pieces.begin(end);
+            for (int64_t at = pieces.begin(begin); at < last;) {
+                const int64_t from = at % units;
+                const int64_t to = one ? std::min(units, from + last - at) : from + 1;
+                multiply(present_[at / units], {from * unit, std::min(to * unit, op_.count)}, thread);
+                at += to - from;
             }
         });
     }
@@ -93,13 +101,6 @@ class ExpertProduct {
     int64_t expert_at(int64_t slot) const { return static_cast<int64_t>(args_.in[2].f32(slot / used_)[slot % used_]); }
     // One row of x for all of a row's experts is brought once.
     bool brought_once() const { return shared_ && args_.in[1].rows == 1; }
-
-    // An expert of one row writes its outputs where they belong, so its pieces can be as large as threads want them.
-    int64_t piece_outputs() const {
-        if (args_.in[1].rows > 1) return kPieceOutputs;
-        const auto bytes = static_cast<int64_t>(row_bytes(args_.in[0].dtype, args_.in[0].cols));
-        return std::min(op_.count, rows_of_piece(used_ * op_.count, bytes, args_.step.threads->size()));
-    }
 
     // places_: the slots (row * used + which of its experts) in the order of their experts.
     void sort() {
