@@ -13,6 +13,7 @@ using testing::HasSubstr;
 DeviceInfo large_device() {
     DeviceInfo info;
     info.name = "Example GPU (TM) 9000";
+    info.vendor = DeviceInfo::kNvidia;
     info.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     info.capabilities.subgroup = info.capabilities.min_subgroup = info.capabilities.max_subgroup = 32;
     info.capabilities.shared_bytes = 48 << 10;
@@ -25,6 +26,26 @@ DeviceInfo large_device() {
 std::string why_refused(const std::string& text) {
     const auto read = tuning_from_json(text, large_device());
     return read ? "taken" : read.error().message;
+}
+
+TEST(DefaultTuning, FollowsTheComputeUnits) {
+    DeviceInfo device = large_device();
+    EXPECT_EQ(default_tuning(device).gated.groups, 1056U) << "as measured, where the driver does not say how many";
+    device.capabilities.compute_units = 66;
+    EXPECT_EQ(default_tuning(device).gated.groups, 528U);
+    device.vendor = DeviceInfo::kAmd;
+    device.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    device.capabilities.compute_units = 0;
+    EXPECT_EQ(compute_units(device), 12U);
+    const Tuning small = default_tuning(device);
+    device.capabilities.compute_units = 40;
+    const Tuning large = default_tuning(device);
+    EXPECT_EQ(large.gated.groups * 12, small.gated.groups * 40);
+    EXPECT_EQ(large.matmul.back().groups * 12, small.matmul.back().groups * 40);
+    EXPECT_EQ(small.gated.clamped, 1U);
+    device.capabilities.cooperative_matrix = false;
+    EXPECT_EQ(default_tuning(device).matmul.back().warp_cols, 32U)
+        << "sums of larger warps would not stay in registers";
 }
 
 TEST(TuningFile, IsReadAsItWasWritten) {
