@@ -3,8 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
 .PHONY: build build-all run test devices unit asan fuzz fuzz-short bench gpu-report soak interop schemas clients test-clients web-test tales
-.PHONY: test-xrt lint
-.PHONY: check-format tidy format clean help
+.PHONY: test-xrt lint check-format tidy format clean help install deb
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -12,6 +11,9 @@ FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
 SCHEMAS ?= 100000
 SCHEMAS_SEED ?= 0
+PREFIX ?= /usr/local
+DESTDIR ?=
+VERSION = $(shell sed -n 's/^project(tandem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
@@ -101,6 +103,18 @@ tidy: build/lint/build.ninja build/fuzz/build.ninja
 format: packages-test ## Rewrite the sources in the house format
 	clang-format-14 -i $(CPP_FILES)
 
+# Where things will lie is part of no compiled file: to configure again compiles nothing again.
+install: build ## Install program, manual and completions to PREFIX (/usr/local), below DESTDIR
+	cmake --preset release -D CMAKE_INSTALL_PREFIX=$(PREFIX) -U 'CMAKE_INSTALL_*DIR' -U TANDEM_ZSH_DIR
+	cmake --build --preset release --target tandem manual
+	DESTDIR=$(DESTDIR) cmake --install build
+
+deb: packages-package build ## Make the Debian packages in build/deb, looked at by lintian
+	cmake --preset release -D CMAKE_INSTALL_PREFIX=/usr -D CMAKE_INSTALL_LIBDIR=lib/$$(dpkg-architecture -q DEB_HOST_MULTIARCH) \
+		-D TANDEM_ZSH_DIR=share/zsh/vendor-completions
+	cmake --build --preset release --target tandem manual
+	tools/deb.sh build $(VERSION)
+
 clean: ## Remove what was built
 	rm -rf build
 
@@ -112,6 +126,6 @@ build/%/build.ninja: CMakePresets.json | packages-build
 	cmake --preset $*
 
 # Debian packages: tools/packages.txt.
-.PHONY: packages-build packages-test
-packages-build packages-test: packages-%:
+.PHONY: packages-build packages-test packages-package
+packages-build packages-test packages-package: packages-%:
 	@tools/bootstrap.sh $*

@@ -25,7 +25,7 @@ CONTEXT = 256  # tokens of a window of logits
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default="build/tandem")
-    parser.add_argument("--model", default="tales-f16", help="what the types are made of (tales-f16)")
+    parser.add_argument("--model", default="assets/tales-f16.gguf", help="what the types are made of (assets/tales-f16.gguf)")
     parser.add_argument("--types", help="separated by commas; all that quantize writes when it is not given")
     parser.add_argument("--text", help="a file to measure on; stories of the model itself when it is not given")
     return parser.parse_args()

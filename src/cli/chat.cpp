@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/interrupt.h"
+#include "cli/model_source.h"
 #include "cli/parse.h"
 #include "server/harmony_reader.h"
 
@@ -49,12 +50,11 @@ class ChannelText {
 
 Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
     auto devices = std::make_unique<Devices>(options.engine.device);
-    TRY(devices->check());  // a wrong name should not cost the loading of a model
-    engine::Bundle bundle =
-        TRY(engine::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
+    TRY(devices->check());                                    // a wrong name should not cost the loading of a model
+    engine::Bundle bundle = TRY(open_bundle(options.model));  // not inside of new: TRY would leave with its memory
     std::unique_ptr<Chat> chat(new Chat(std::move(bundle), options));
     chat->devices_ = std::move(devices);
-    if (!options.engine.draft.empty()) chat->draft_ = TRY(engine::open_bundle(options.engine.draft));
+    if (!options.engine.draft.empty()) chat->draft_ = TRY(open_bundle(options.engine.draft));
     TRY(chat->open_engine());
     return chat;
 }
@@ -70,7 +70,7 @@ Status Chat::open_engine() {
 }
 
 Status Chat::load(const std::string& model) {
-    engine::Bundle other = TRY(engine::open_bundle(model));
+    engine::Bundle other = TRY(open_bundle(model));
     masks_.reset();
     grammar_.reset();
     engine_.reset();

@@ -18,6 +18,10 @@ struct Command {
 
 Command add_run(CLI::App& parent);
 Command add_serve(CLI::App& parent);
+Command add_pull(CLI::App& parent);
+Command add_list(CLI::App& parent);
+Command add_show(CLI::App& parent);
+Command add_rm(CLI::App& parent);
 Command add_inspect(CLI::App& parent);
 Command add_tokenize(CLI::App& parent);
 Command add_eval(CLI::App& parent);
@@ -26,6 +30,9 @@ Command add_devices(CLI::App& parent);
 Command add_bench(CLI::App& parent);
 Command add_plan(CLI::App& parent);
 Command add_npu(CLI::App& parent);
+Command add_completion(CLI::App& parent);
+Command add_complete(CLI::App& parent);  // for the shells
+Command add_manual(CLI::App& parent);    // for the build
 
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

@@ -6,11 +6,11 @@
 #include <map>
 #include <mutex>
 
-#include "cli/device_choice.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
 #include "cpu/backend.h"
 #include "cpu/rates.h"
+#include "device/choice.h"
 #include "npu/xrt/discovery.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
@@ -111,8 +111,8 @@ std::vector<device::Description> list_gpus() {
 
 #endif
 
-Candidates candidates_here() {
-    return {.gpus = list_gpus(), .cards = find_cards("/", [](const std::filesystem::path& node) {
+device::Candidates candidates_here() {
+    return {.gpus = list_gpus(), .cards = device::find_cards("/", [](const std::filesystem::path& node) {
                                      return access(node.c_str(), R_OK | W_OK) == 0;
                                  })};
 }
@@ -182,8 +182,8 @@ Result<std::unique_ptr<device::Backend>> Devices::open(uint64_t weight_bytes) {
 }
 
 Result<std::string> Devices::choose(uint64_t weight_bytes) {
-    const Candidates candidates = candidates_here();
-    const DeviceChoice choice = choose_device(candidates, weight_bytes);
+    const device::Candidates candidates = candidates_here();
+    const device::DeviceChoice choice = device::choose_device(candidates, weight_bytes);
     if (choice.gpu != nullptr) return choice.gpu->name;
     if (options_.strict) {
         return fail("--strict: no GPU can run the model{}{}; --device cpu says that the CPU is meant",
@@ -215,8 +215,8 @@ Result<std::string> Devices::tune(const TuneSteps& steps) {
 }
 
 Result<DeviceList> list_devices() {
-    const Candidates candidates = candidates_here();
-    const DeviceChoice choice = choose_device(candidates, 0);
+    const device::Candidates candidates = candidates_here();
+    const device::DeviceChoice choice = device::choose_device(candidates, 0);
     const std::unique_ptr<device::Backend> cpu = TRY(cpu::make_backend({}));
     DeviceList list{.devices = {{.device = cpu->describe(), .is_default = choice.gpu == nullptr}}, .why = choice.why};
     for (const device::Description& gpu : candidates.gpus) {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/model_source.h"
 #include "cli/parse.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
@@ -43,7 +44,7 @@ Status write_logits(engine::Scorer& scorer, std::span<const TokenId> tokens, con
 Result<int> eval_tokens(const EvalOptions& options) {
     const std::vector<TokenId> tokens = TRY(parse_ids(options.tokens));
     if (tokens.empty()) return fail("--tokens: no token ids were given");
-    const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(options.model));
+    const format::Checkpoint checkpoint = TRY(open_checkpoint(options.model));
     const models::Model model = TRY(models::load(checkpoint));
     TRY(check_vocabulary(tokens, model.vocab));
     Devices devices(options.engine.device);
@@ -85,7 +86,7 @@ Status write_imatrix(const EvalOptions& options, const engine::Importance& impor
 
 Result<int> eval_text(const EvalOptions& options) {
     const std::string text = TRY(read_text_file(options.text_file));
-    const engine::Bundle bundle = TRY(engine::open_bundle(options.model));
+    const engine::Bundle bundle = TRY(open_bundle(options.model));
     Devices devices(options.engine.device);
     engine::Importance importance;
     const bool observed = !options.imatrix_file.empty();
@@ -128,7 +129,8 @@ constexpr const char* kEvalExamples =
     "  tandem eval tales --tokens 2,105,77 --logits out.f32   logits after every token, vocabulary x float32 each\n"
     "  tandem eval tales --tokens @ids.txt --greedy 32        the 32 likeliest tokens that follow, one by one\n"
     "  tandem eval tales --text book.txt                      perplexity: lower is better\n"
-    "  tandem eval tales-f16 --text book.txt --imatrix tales.imatrix.gguf   what `tandem quantize --imatrix` reads\n"
+    "  tandem eval model-f16.gguf --text book.txt --imatrix tales.imatrix.gguf   what `tandem quantize --imatrix` "
+    "reads\n"
     "--greedy does not stop at the end of the sequence.";
 
 }  // namespace

@@ -20,12 +20,14 @@ namespace {
 
 constexpr const char* kDescription =
     "Tandem runs large language models on this machine.\n"
-    "MODEL is a GGUF file, a Hugging Face directory or the name of a model inside the program (tales, tales-f16).";
+    "MODEL is a GGUF file, a Hugging Face directory, the name of a model that is here (tandem list) or to be fetched\n"
+    "(tandem pull), or that of the one inside the program (tales).";
 
 constexpr const char* kExamples =
     "Examples:\n"
     "  tandem run                               talk to the model inside the program\n"
     "  tandem run \"Tell me a story about a fox\"  one answer, then exit\n"
+    "  tandem run gemma3:4b                     fetch a model, once, and talk to it\n"
     "  tandem run gemma-3-1b.gguf               talk to a model of your own\n"
     "  tandem serve gemma-3-1b.gguf             an OpenAI-compatible server and a chat page on port 8080\n"
     "  tandem inspect gemma-3-1b.gguf           what is in a model file\n"
@@ -56,9 +58,10 @@ int parse_and_execute(int argc, const char* const* argv) {
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.footer(kExamples);
     app.require_subcommand(0, 1);  // so that a wrong one is named, where it would only be missed
-    const std::vector<Command> commands = {add_run(app),  add_serve(app),    add_inspect(app), add_tokenize(app),
-                                           add_eval(app), add_quantize(app), add_devices(app), add_bench(app),
-                                           add_plan(app), add_npu(app)};
+    const std::vector<Command> commands = {
+        add_run(app),     add_serve(app),    add_pull(app),       add_list(app),     add_show(app),    add_rm(app),
+        add_inspect(app), add_tokenize(app), add_eval(app),       add_quantize(app), add_devices(app), add_bench(app),
+        add_plan(app),    add_npu(app),      add_completion(app), add_complete(app), add_manual(app)};
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/model_source.h"
 #include "cli/model_summary.h"
 #include "cli/quantize_report.h"
 #include "cli/text_output.h"
@@ -97,7 +98,7 @@ Status write_quantized(const QuantizeOptions& options, const format::Checkpoint&
 
 Result<int> quantize(const QuantizeOptions& options) {
     if (!options.dry_run) TRY(check_output(options));
-    const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(options.in));
+    const format::Checkpoint checkpoint = TRY(open_checkpoint(options.in));
     const ModelSummary before = summarize(checkpoint);
 
     catch_endings();

@@ -10,6 +10,7 @@
 #include "cli/closing_line.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/model_source.h"
 #include "cli/repl.h"
 #include "cli/run_arguments.h"
 #include "cli/standard_input.h"
@@ -96,7 +97,7 @@ Result<int> answer_once(Chat& chat, const std::string& prompt, const RunOptions&
 Result<int> run(RunOptions& options) {
     const RunArguments arguments = TRY(resolve_arguments(options.arguments));
     const std::optional<std::string> prompt = TRY(find_prompt(arguments, options.json));
-    options.chat.model = arguments.model;
+    options.chat.model = TRY(find_or_fetch(arguments.model, {.quiet = options.quiet}));
     const std::unique_ptr<Chat> chat = TRY(Chat::open(options.chat));
     if (chat->raw() && !options.chat.raw && !options.quiet) {
         note("[this model has no chat template: the text is completed as it is]");
@@ -149,12 +150,15 @@ constexpr const char* kRunExamples =
     "read from standard input; when that is empty the model tells a story. With a PROMPT, a text that is piped in "
     "comes\n"
     "before it. Without a MODEL: the one inside the program.\n"
-    "A single argument that is neither a path nor the name of an embedded model but has a space in it is the PROMPT.\n"
+    "A single argument that is no model but has a space in it is the PROMPT. A model that is not here is fetched "
+    "first, as\n"
+    "`tandem pull` does.\n"
     "The answer goes to standard output as it is made; a closing line with the speed goes to standard error.\n"
     "\n"
     "Examples:\n"
     "  tandem run\n"
     "  tandem run \"Tell me a story about a fox and a lantern\"\n"
+    "  tandem run gemma3:4b\n"
     "  tandem run gemma-3-1b.gguf \"Why is the sky blue?\" --temperature 0.3 -n 200\n"
     "  tandem run tales --raw \"Once upon a time\" --seed 7\n"
     "  git log -5 | tandem run model.gguf --system \"Summarize in one sentence\"\n"
@@ -170,7 +174,7 @@ Command add_run(CLI::App& parent) {
     const auto options = std::make_shared<RunOptions>();
     // Each adds itself: an empty prompt is still a prompt.
     const auto add = [options](const std::string& argument) { options->arguments.push_back(argument); };
-    app->add_option_function<std::string>("MODEL", add, "GGUF file, Hugging Face directory or embedded model")
+    app->add_option_function<std::string>("MODEL", add, "GGUF file, Hugging Face directory or a model's name")
         ->option_text(" ");
     app->add_option_function<std::string>("PROMPT", add, "What to answer, once")->option_text(" ");
     add_setting_options(*app, options->settings);

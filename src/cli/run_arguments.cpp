@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/nearest.h"
+#include "cli/model_source.h"
 #include "engine/bundle.h"
 
 namespace tandem::cli {
@@ -29,9 +29,9 @@ Result<RunArguments> resolve_arguments(const std::vector<std::string>& arguments
     const std::string& first = arguments[0];
     if (arguments.size() == 1 && !names_a_model(first)) {
         if (first.find_first_of(" \t\n") != std::string::npos) return RunArguments{.prompt = first};
-        return fail(
-            "{}: no such file or directory, nor an embedded model ({}){}; for a prompt of one word name the model too",
-            first, fmt::join(embedded_names(), ", "), suggestion(first, embedded_names()));
+        const Result<hub::LocalModel> here = require_model(first);
+        const std::optional<hub::Reference> remote = TRY(find_remote(first));
+        if (!here && !remote) return fail("{}; for a prompt of one word name the model too", here.error().message);
     }
     RunArguments resolved{.model = first};
     if (arguments.size() > 1) resolved.prompt = arguments[1];

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/file_fault.h"
+#include "cli/model_source.h"
 #include "server/app.h"
 #include "server/http_server.h"
 #include "server/model_pool.h"
@@ -19,6 +20,8 @@ constexpr uint64_t kMegabyte = 1 << 20;
 constexpr std::chrono::milliseconds kLoaderPatience{2000};
 
 struct ServeOptions {
+    std::vector<std::string> models;
+    bool no_library = false;
     server::PoolOptions pool;
     server::AppOptions app;
     server::HttpOptions http;
@@ -63,6 +66,13 @@ Result<int> serve(ServeOptions& options) {
     options.http.body_bytes = options.max_body_mib * kMegabyte;
     options.http.drain_time = std::chrono::seconds(options.drain_s);
 
+    for (const std::string& model : options.models) {
+        const std::string source = TRY(find_or_fetch(model, {}));
+        const bool is_name = source != model;  // of the library: it is asked for by that
+        options.pool.models.push_back({source, is_name ? TRY(require_model(model)).name : ""});
+    }
+    if (!options.no_library) options.pool.library = hub::find_places();
+
     const std::unique_ptr<server::ModelPool> pool = TRY(server::ModelPool::open(std::move(options.pool)));
     const bool has_tls = !options.http.certificate.empty();
     const std::string host = options.http.host;
@@ -80,11 +90,14 @@ Result<int> serve(ServeOptions& options) {
 }
 
 void add_model_options(CLI::App& app, ServeOptions& options) {
-    app.add_option("MODEL", options.pool.models, "Models to load now and to keep; the first is the default (tales)")
+    app.add_option("MODEL", options.models,
+                   "Models to load now and to keep, fetched if need be; the first is the default (tales)")
         ->option_text(" ");
     app.add_option("--models", options.pool.folder,
                    "Folder of GGUF files and Hugging Face directories: loaded when a request names them")
         ->option_text("DIR");
+    app.add_flag("--no-library", options.no_library,
+                 "Offer only what is named here, not all models of this machine (tandem list); nothing is fetched");
     app.add_option("--keep-alive", options.pool.keep_alive_s,
                    "Seconds that a model of --models stays loaded after its last use; -1: for good (300)")
         ->option_text("S");
@@ -158,6 +171,7 @@ constexpr const char* kServeHelp =
     "Examples:\n"
     "  tandem serve\n"
     "  tandem serve gemma-3-1b.gguf --context 16384 --parallel 8\n"
+    "  tandem serve gemma3:4b qwen3:8b --memory 12GB\n"
     "  tandem serve --models ~/models --memory 12GB --keep-alive 600\n"
     "  tandem serve model.gguf --host 0.0.0.0 --api-keys keys.txt --certificate chain.pem --private-key key.pem\n"
     "  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": "

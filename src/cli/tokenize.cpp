@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/model_source.h"
 #include "cli/parse.h"
 #include "cli/standard_input.h"
 #include "cli/text_output.h"
@@ -34,7 +35,7 @@ Result<text::Tokenizer> open_tokenizer(const std::string& model) {
     std::error_code ignored;
     const bool bare = path.extension() == ".json" || path.extension() == ".model";
     if (bare && std::filesystem::is_regular_file(path, ignored)) return text::load_tokenizer_file(path);
-    const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(model));
+    const format::Checkpoint checkpoint = TRY(open_checkpoint(model));
     return text::load_tokenizer(checkpoint);
 }
 

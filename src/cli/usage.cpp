@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/manual.h"
 #include "cli/nearest.h"
 #include "cli/run_arguments.h"
 #include "cli/text_output.h"
@@ -29,7 +30,7 @@ std::string spelled(const Apps& path) {
 
 std::vector<std::string_view> command_names(const CLI::App& app) {
     std::vector<std::string_view> names;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App* /*any*/) { return true; })) {
+    for (const CLI::App* const command : shown_commands(app)) {
         names.emplace_back(command->get_name());
     }
     return names;

@@ -18,6 +18,7 @@
 #include "server/metrics.h"
 #include "server/model_pool.h"
 #include "server/monitor.h"
+#include "server/pulls.h"
 #include "server/service.h"
 
 namespace tandem::server {
@@ -102,6 +103,7 @@ class App {
     Limits limits_;
     std::atomic<bool> draining_ = false;
     std::atomic<int> under_way_ = 0;
+    Pulls pulls_;
     Workers workers_;  // last: its threads use the rest
     Service service_;
 };

@@ -1,5 +1,8 @@
 #include "server/endpoints.h"
 
+#include "device/host_memory.h"
+#include "hub/catalog.h"
+#include "hub/library.h"
 #include "server/anthropic.h"
 #include "server/fields.h"
 #include "server/ollama.h"
@@ -91,6 +94,25 @@ Reply<Json> detokenize_body(const Json& body, LoadedModel& model) {
     TRY(check_token_ids(*ids, tokenizer.vocab_size(), "tokens"));
     const std::string text = tokenizer.decode(*ids);
     return Json{{"content", text}, {"prompt", text}};
+}
+
+// Of the machine's memory; the cache and the system need the rest.
+constexpr double kShareForWeights = 0.85;
+
+ApiError no_library() {
+    return {.status = 403,
+            .type = "permission_error",
+            .message = "this server offers only the models it was given (--no-library): nothing is fetched or removed"};
+}
+
+Reply<hub::LocalModel> require_local(const ModelPool& pool, const std::string& name) {
+    if (pool.library() == nullptr) return no_library();
+    const std::optional<hub::LocalModel> model = hub::find_model(*pool.library(), name);
+    if (model) return *model;
+    return ApiError{.status = 404,
+                    .type = "not_found_error",
+                    .message = fmt::format("the model '{}' was not fetched: /api/tags lists what there is", name),
+                    .code = "model_not_found"};
 }
 
 Reply<Json> count_tokens_body(const Json& body, LoadedModel& model) {
@@ -262,14 +284,95 @@ Endpoints::Exchanged Endpoints::ollama_show(App& app, const CallPtr& call) {
     });
 }
 
+// Fetching, removing and naming models need a library; nothing is changed by those who only use the server.
 Endpoints::Exchanged Endpoints::ollama_pull(App& app, const CallPtr& call) {
-    return with_body(app, call, [&app](const Json& body, const Answering& answering) {
-        const auto pull = [&]() -> Reply<Json> {
+    auto exchange = std::make_shared<PullExchange>(call->target.path);
+    app.workers_.post([&app, call, exchange] {
+        const auto pull = [&]() -> Reply<Ok> {
+            const Json body = TRY(take_body(*call));
             const std::string name = TRY(ollama_model_name(body));
-            return server::ollama_pull(body, static_cast<bool>(app.pool_.card(name)));
+            const Fields fields = TRY(Fields::of(body));
+            bool streams = true;
+            TRY(fields.read("stream", streams));
+            exchange->set_streaming(streams);
+            const hub::Places* const library = app.pool_.library();
+            const bool is_here = static_cast<bool>(app.pool_.card(name));
+            if (is_here && (library == nullptr || !find_remote_model(name, *library))) {
+                exchange->succeed();
+                return Ok{};
+            }
+            if (library == nullptr) return no_library();
+            hub::Reference reference = TRY(find_remote_model(name, *library));
+            app.pulls_.start(exchange, *library, std::move(reference));
+            return Ok{};
         };
-        answering.say(pull());
+        const Reply<Ok> begun = pull();
+        if (!begun) exchange->fail(begun.error());
     });
+    return exchange;
+}
+
+Endpoints::Exchanged Endpoints::ollama_delete(App& app, const CallPtr& call) {
+    return with_body(app, call, [&app](const Json& body, const Answering& answering) {
+        const auto remove = [&]() -> Reply<Json> {
+            const std::string name = TRY(ollama_model_name(body));
+            const hub::LocalModel model = TRY(require_local(app.pool_, name));
+            static_cast<void>(app.pool_.unload(name));  // it may not be loaded, or no model that runs
+            TRY(hub::remove_model(*app.pool_.library(), model));
+            return Json::object();
+        };
+        answering.say(remove());
+    });
+}
+
+Endpoints::Exchanged Endpoints::ollama_copy(App& app, const CallPtr& call) {
+    return with_body(app, call, [&app](const Json& body, const Answering& answering) {
+        const auto copy = [&]() -> Reply<Json> {
+            const Fields fields = TRY(Fields::of(body));
+            const std::string source = TRY(fields.required_text("source"));
+            const std::string destination = TRY(fields.required_text("destination"));
+            const hub::LocalModel model = TRY(require_local(app.pool_, source));
+            TRY(hub::name_model(*app.pool_.library(), model.path, destination));
+            return Json::object();
+        };
+        answering.say(copy());
+    });
+}
+
+Endpoints::Exchanged Endpoints::ollama_create(App& app, const CallPtr& call) {
+    return with_body(app, call, [&app](const Json& body, const Answering& answering) {
+        const auto create = [&]() -> Reply<Json> {
+            const std::string name = TRY(ollama_model_name(body));
+            const Fields fields = TRY(Fields::of(body));
+            for (const char* const field :
+                 {"template", "system", "parameters", "messages", "adapters", "quantize", "files"}) {
+                if (fields.find(field) == nullptr) continue;
+                return bad_request(field, "{} is not taken here: give 'from', a model or a file of this machine",
+                                   field);
+            }
+            const std::string from = TRY(fields.required_text("from"));
+            if (app.pool_.library() == nullptr) return no_library();
+            if (!from.starts_with('/')) {
+                const hub::LocalModel model = TRY(require_local(app.pool_, from));
+                TRY(hub::name_model(*app.pool_.library(), model.path, name));
+                return Json{{"status", "success"}};
+            }
+            TRY(engine::open_checkpoint(from));  // that it is a model, and whole
+            TRY(hub::name_model(*app.pool_.library(), from, name));
+            return Json{{"status", "success"}};
+        };
+        answering.say(create());
+    });
+}
+
+Endpoints::Exchanged Endpoints::catalog(App& app, const CallPtr& /*call*/) {
+    Json list = Json::array();
+    const auto memory = static_cast<double>(device::host_memory().size_bytes);
+    for (const hub::CatalogEntry& entry : hub::catalog()) {
+        const bool fits = entry.size_gb * 1e9 <= kShareForWeights * memory;
+        list.push_back({{"name", entry.name}, {"size_gb", entry.size_gb}, {"fits", fits}, {"about", entry.about}});
+    }
+    return respond(Json{{"can_pull", app.pool_.library() != nullptr}, {"models", std::move(list)}});
 }
 
 }  // namespace tandem::server

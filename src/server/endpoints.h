@@ -27,6 +27,10 @@ struct Endpoints {
     static Exchanged ollama_show(App& app, const CallPtr& call);
     static Exchanged ollama_version(App& app, const CallPtr& call);
     static Exchanged ollama_pull(App& app, const CallPtr& call);
+    static Exchanged ollama_delete(App& app, const CallPtr& call);
+    static Exchanged ollama_copy(App& app, const CallPtr& call);
+    static Exchanged ollama_create(App& app, const CallPtr& call);
+    static Exchanged catalog(App& app, const CallPtr& call);  // models to pull, and which fit this machine
 
   private:
     class Answering;

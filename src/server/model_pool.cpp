@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "hub/library.h"
 
 namespace tandem::server {
 
@@ -146,9 +147,9 @@ void ModelPool::Use::release() {
 
 Result<std::unique_ptr<ModelPool>> ModelPool::open(PoolOptions options) {
     std::unique_ptr<ModelPool> pool(new ModelPool(std::move(options)));
-    std::vector<std::string> named = pool->options_.models;
-    if (named.empty()) named.emplace_back(engine::embedded_models().front().name);
-    for (const std::string& source : named) TRY(pool->add_named(source));
+    std::vector<PoolModel> named = pool->options_.models;
+    if (named.empty()) named.push_back({std::string(engine::embedded_models().front().name)});
+    for (const PoolModel& model : named) TRY(pool->add_named(model));
     if (!pool->options_.folder.empty()) {
         std::error_code error;
         if (!fs::is_directory(pool->options_.folder, error)) {
@@ -206,7 +207,8 @@ void ModelPool::close() {
     }
 }
 
-Status ModelPool::add_named(const std::string& source) {
+Status ModelPool::add_named(const PoolModel& model) {
+    const std::string& source = model.source;
     auto entry = std::make_unique<Entry>();
     const engine::EmbeddedModel* const embedded = find_embedded(source);
     if (embedded != nullptr) {
@@ -215,7 +217,7 @@ Status ModelPool::add_named(const std::string& source) {
         entry->file_bytes = embedded->gguf.size();
     } else {
         TRY(engine::open_checkpoint(source));  // says what is wrong with it, before anything else begins
-        entry->name = name_of(source);
+        entry->name = model.name.empty() ? name_of(source) : without_tag(model.name);
         entry->file_bytes = size_of(source);
         entry->created_s = changed_s(source);
     }
@@ -241,6 +243,12 @@ std::map<std::string, ModelPool::Found> ModelPool::find_models() const {
             name_of(file->path()),
             Found{.path = file->path(), .bytes = size_of(file->path()), .changed_s = changed_s(file->path())});
     }
+    if (!options_.library) return models;
+    for (const hub::LocalModel& model : hub::find_models(*options_.library)) {
+        if (models.size() >= kMostModels) break;
+        models.try_emplace(without_tag(model.name),
+                           Found{.path = model.path, .bytes = model.size_bytes, .changed_s = model.changed_s});
+    }
     return models;
 }
 
@@ -256,9 +264,9 @@ void ModelPool::keep(const std::string& name, const Found& found) {
     if (!entry) {
         entry = std::make_unique<Entry>();
         entry->name = name;
-        entry->source = found.path.string();
         entry->keep_alive_s = options_.keep_alive_s;
     }
+    entry->source = found.path.string();  // a newer version lies elsewhere
     entry->file_bytes = found.bytes;
     entry->created_s = found.changed_s;
     entry->flaw = found.flaw;
@@ -266,7 +274,7 @@ void ModelPool::keep(const std::string& name, const Found& found) {
 
 // What is new or has changed is looked at once, without the lock.
 void ModelPool::scan_folder(std::unique_lock<std::mutex>& lock) {
-    if (options_.folder.empty()) return;
+    if (options_.folder.empty() && !options_.library) return;
     lock.unlock();
     std::map<std::string, Found> models = find_models();
     lock.lock();
@@ -292,6 +300,12 @@ Reply<ModelPool::Entry*> ModelPool::require(const std::string& name, std::unique
     if (entry == nullptr || !entry->is_there || !entry->flaw.empty()) {
         scan_folder(lock);
         entry = find(name);
+    }
+    if (entry == nullptr && options_.library) {  // a repository without a tag means one of its quantizations
+        lock.unlock();
+        const std::optional<hub::LocalModel> local = hub::find_model(*options_.library, name);
+        lock.lock();
+        if (local) entry = find(local->name);
     }
     if (entry == nullptr || (!entry->is_there && !entry->model)) {
         return ApiError{.status = 404,

@@ -16,6 +16,7 @@
 #include "device/backend.h"
 #include "engine/bundle.h"
 #include "engine/engine.h"
+#include "hub/places.h"
 #include "server/grammar_cache.h"
 #include "server/model_card.h"
 #include "server/reply.h"
@@ -83,9 +84,16 @@ class LoadedModel {
     std::thread thread_;
 };
 
+// A model to load at the start.
+struct PoolModel {
+    std::string source;     // for engine::open_bundle
+    std::string name = {};  // empty: that of its file
+};
+
 struct PoolOptions {
-    std::vector<std::string> models;  // loaded at the start and kept; the first is the default; empty: the embedded one
-    std::filesystem::path folder;     // GGUF files and Hugging Face directories to be had by name; empty: none
+    std::vector<PoolModel> models;  // loaded at the start and kept; the first is the default; empty: the embedded one
+    std::optional<hub::Places> library;  // the models of this machine, to be had by name; nothing: none
+    std::filesystem::path folder;        // GGUF files and Hugging Face directories to be had by name; empty: none
     engine::EngineOptions engine;
     LoadedModel::OpenDevice open_device;
     uint64_t memory_bytes = 0;  // for all models together; 0: as much as there is
@@ -145,6 +153,9 @@ class ModelPool {
     // As soon as nobody uses it.
     Reply<Ok> unload(const std::string& name);
 
+    // Where models of this machine lie; null: they are not offered.
+    const hub::Places* library() const { return options_.library ? &*options_.library : nullptr; }
+
     // Those that can be used: a file of the folder that cannot be loaded is left out.
     std::vector<ModelCard> list();
     Reply<ModelCard> card(const std::string& name);
@@ -190,7 +201,7 @@ class ModelPool {
 
     explicit ModelPool(PoolOptions options) : options_(std::move(options)) {}
 
-    Status add_named(const std::string& source);
+    Status add_named(const PoolModel& model);
     void scan_folder(std::unique_lock<std::mutex>& lock);
     std::map<std::string, Found> find_models() const;
     bool is_known(const std::string& name, const Found& found) const;

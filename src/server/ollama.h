@@ -26,7 +26,5 @@ Json ollama_version(std::string_view server_version);
 
 // The model that a request is about: "model", or "name" as older clients write it.
 Reply<std::string> ollama_model_name(const Json& body);
-// Models are files on this machine and nothing is fetched: pulling what is there succeeds, anything else is refused.
-Reply<Json> ollama_pull(const Json& body, bool is_there);
 
 }  // namespace tandem::server

@@ -1,4 +1,4 @@
-// What Ollama's API says about models: tags, ps, show, version, pull.
+// What Ollama's API says about models: tags, ps, show, version.
 #include <openssl/sha.h>
 
 #include <array>
@@ -117,19 +117,6 @@ Reply<std::string> ollama_model_name(const Json& body) {
     constexpr std::string_view kTag = ":latest";  // clients add it to names without a tag
     if (name.ends_with(kTag)) name.resize(name.size() - kTag.size());
     return name;
-}
-
-Reply<Json> ollama_pull(const Json& body, bool is_there) {
-    const std::string name = TRY(ollama_model_name(body));
-    if (!is_there) {
-        return ApiError{.status = 404,
-                        .type = "not_found_error",
-                        .message = fmt::format("models are files on this machine and nothing is fetched: put '{}' into "
-                                               "the server's model folder (--models), as a .gguf file",
-                                               name),
-                        .code = "model_not_found"};
-    }
-    return Json{{"status", "success"}};
 }
 
 }  // namespace tandem::server

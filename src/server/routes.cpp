@@ -34,7 +34,11 @@ std::span<const Route> routes() {
         {"GET", "/api/ps", Access::use, nullptr, Endpoints::ollama_ps, kOllamaChat.error},
         {"POST", "/api/show", Access::use, nullptr, Endpoints::ollama_show, kOllamaChat.error},
         {"GET", "/api/version", Access::open, nullptr, Endpoints::ollama_version, kOllamaChat.error},
-        {"POST", "/api/pull", Access::use, nullptr, Endpoints::ollama_pull, kOllamaChat.error},
+        {"POST", "/api/pull", Access::admin, nullptr, Endpoints::ollama_pull, kOllamaChat.error},
+        {"DELETE", "/api/delete", Access::admin, nullptr, Endpoints::ollama_delete, kOllamaChat.error},
+        {"POST", "/api/copy", Access::admin, nullptr, Endpoints::ollama_copy, kOllamaChat.error},
+        {"POST", "/api/create", Access::admin, nullptr, Endpoints::ollama_create, kOllamaChat.error},
+        {"GET", "/api/tandem/catalog", Access::use, nullptr, Endpoints::catalog},
         {"GET", "/*", Access::open, nullptr, Endpoints::page},
     };
     return all;

@@ -1,6 +1,44 @@
 #include "vulkan/api.h"
 
+#include <dlfcn.h>
+
+#include <string>
+#include <type_traits>
+
 namespace tandem::vulkan {
+
+#define TANDEM_VULKAN_FUNCTION(name) PFN_##name name = nullptr;
+#include "vulkan/functions.inc"
+#undef TANDEM_VULKAN_FUNCTION
+
+namespace {
+
+constexpr const char* kLoader = "libvulkan.so.1";
+
+// What is missing; empty: nothing.
+std::string open_loader() {
+    void* const library = dlopen(kLoader, RTLD_NOW | RTLD_LOCAL);  // for as long as the process lives
+    if (library == nullptr)
+        return fmt::format("{} cannot be opened (Debian: install libvulkan1): {}", kLoader, dlerror());
+    std::string missing;
+    const auto find = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+        if (function == nullptr)
+            missing = fmt::format("{} has no {}: it is too old, Vulkan 1.3 is needed", kLoader, name);
+    };
+#define TANDEM_VULKAN_FUNCTION(name) find(name, #name);
+#include "vulkan/functions.inc"
+#undef TANDEM_VULKAN_FUNCTION
+    return missing;
+}
+
+}  // namespace
+
+Status load_functions() {
+    static const std::string missing = open_loader();
+    if (!missing.empty()) return Error{missing};
+    return Ok{};
+}
 
 std::string_view result_name(VkResult result) {
     switch (result) {

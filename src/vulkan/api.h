@@ -1,6 +1,7 @@
-// The Vulkan API and the one way its errors become Results.
+// The Vulkan API, opened at run time, and the one way its errors become Results.
 #pragma once
 
+#define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
 #include <string_view>
@@ -8,6 +9,14 @@
 #include "base/result.h"
 
 namespace tandem::vulkan {
+
+// By the names that they have everywhere; null until load_functions() has found them.
+#define TANDEM_VULKAN_FUNCTION(name) extern PFN_##name name;
+#include "vulkan/functions.inc"
+#undef TANDEM_VULKAN_FUNCTION
+
+// Opens the loader of Vulkan, once: a machine without it runs everything else. From any thread.
+Status load_functions();
 
 std::string_view result_name(VkResult result);
 

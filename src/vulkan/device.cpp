@@ -204,6 +204,7 @@ DeviceInfo read_info(VkInstance instance, VkPhysicalDevice physical, int index) 
 }
 
 Result<VkInstance> create_instance(bool validation) {
+    TRY(load_functions());
     const VkApplicationInfo application{
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .pApplicationName = "tandem", .apiVersion = kApiVersion};
     const VkValidationFeatureEnableEXT enables[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};

@@ -55,9 +55,9 @@ class Bench(harness.Case):
         self.fails("bench", "gemma3-1b", "--type", "q9", *small, code=2)
 
     def test_the_model_may_stand_anywhere(self):
-        for arguments in (["tales-f16", *SMALL], [*SMALL, "tales-f16"], ["--model", "tales-f16", *SMALL]):
+        for arguments in ([harness.TALES_F16, *SMALL], [*SMALL, harness.TALES_F16], ["--model", harness.TALES_F16, *SMALL]):
             with self.subTest(arguments=arguments):
-                self.assertEqual(self.json("bench", *arguments, "--json")["model"], "tales-f16")
+                self.assertIn("tales-f16", self.json("bench", *arguments, "--json")["model"])
         self.fails("bench", "tales", "--model", "tales", *SMALL, code=2)
 
     def test_many_repetitions_where_none_are_asked_for(self):

@@ -22,6 +22,7 @@ BINARY = os.environ.get("TANDEM_BINARY", "build/tandem")
 SANITIZED = bool(os.environ.get("TANDEM_SANITIZED"))  # limits on the address space do not go with ASan
 VULKAN = bool(os.environ.get("TANDEM_VULKAN"))  # the program has that backend
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+TALES_F16 = os.path.join(os.path.dirname(os.path.dirname(DATA)), "assets", "tales-f16.gguf")  # as it was trained
 TIMEOUT_S = 300
 
 

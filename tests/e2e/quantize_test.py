@@ -41,7 +41,7 @@ class Quantize(harness.Case):
                 out = self.path(name + ".gguf")
                 # the type alone, also where its name is that of a mix; those of code books take long: one layer of them
                 where = "blk.0." if name.startswith(("iq1", "iq2", "iq3")) else "."
-                line = self.ok("quantize", "tales-f16", out, "--type", name.upper() if where == "." else "q8_0",
+                line = self.ok("quantize", harness.TALES_F16, out, "--type", name.upper() if where == "." else "q8_0",
                                "--tensor-type", f"{where}={name}")
                 self.assertRegex(line, r"bits per weight")
                 sizes[name] = os.path.getsize(out)
@@ -129,7 +129,7 @@ class Quantize(harness.Case):
     def test_a_mix_is_named_in_the_file(self):
         out = self.path("out.gguf")
         for mix, number in (("q4_k_m", 15), ("Q5_K_S", 16), ("q4_0", 2)):
-            self.ok("quantize", "tales-f16", out, "--type", mix, "--force")
+            self.ok("quantize", harness.TALES_F16, out, "--type", mix, "--force")
             report = self.json("inspect", out, "--json")
             self.assertEqual(report["quantization"], mix.lower())
             self.assertEqual(report["metadata"]["general.file_type"], number)
@@ -139,10 +139,10 @@ class Quantize(harness.Case):
     def test_a_dry_run_tells_what_would_be_written(self):
         arguments = ["--type", "q4_k_m", "--output-type", "q8_0", "--tensor-type", r"blk\.0\.ffn_down=f16",
                      "--tensor-type", "ffn_down=Q5_1"]
-        table = self.ok("quantize", "tales-f16", *arguments, "--dry-run")
+        table = self.ok("quantize", harness.TALES_F16, *arguments, "--dry-run")
         self.assertEqual(os.listdir(self.directory), [])
         out = self.path("out.gguf")
-        line = self.ok("quantize", "tales-f16", out, *arguments)
+        line = self.ok("quantize", harness.TALES_F16, out, *arguments)
         types = self.types(out)
         self.assertEqual(types["blk.0.ffn_down.weight"], "f16")
         self.assertEqual(types["blk.1.ffn_down.weight"], "q5_1")
@@ -157,7 +157,7 @@ class Quantize(harness.Case):
 
     def test_the_embedding_has_its_own_type(self):
         out = self.path("out.gguf")
-        self.ok("quantize", "tales-f16", out, "--type", "q4_0", "--embedding-type", "q5_0", "--output-type", "q8_0")
+        self.ok("quantize", harness.TALES_F16, out, "--type", "q4_0", "--embedding-type", "q5_0", "--output-type", "q8_0")
         types = self.types(out)
         self.assertEqual(types["token_embd.weight"], "q5_0")
         self.assertEqual(types.get("output.weight", "q8_0"), "q8_0")
@@ -165,7 +165,7 @@ class Quantize(harness.Case):
     def imatrix(self):
         text = self.write("text.txt", TEXT)
         out = self.path("m.imatrix.gguf")
-        self.assertIn("perplexity", self.ok("eval", "tales-f16", "--text", text, "--imatrix", out, "--context", 64))
+        self.assertIn("perplexity", self.ok("eval", harness.TALES_F16, "--text", text, "--imatrix", out, "--context", 64))
         return out
 
     def test_an_importance_matrix_of_our_own(self):
@@ -176,15 +176,15 @@ class Quantize(harness.Case):
         self.assertEqual(report["metadata"]["imatrix.chunk_size"], 64)
         self.assertGreater(report["metadata"]["imatrix.chunk_count"], 1)
         shapes = {tensor["name"]: tensor["shape"] for tensor in report["tensors"]}
-        matrices = [t for t in self.json("inspect", "tales-f16", "--json")["tensors"]
+        matrices = [t for t in self.json("inspect", harness.TALES_F16, "--json")["tensors"]
                     if t["name"].startswith("blk.") and len(t["shape"]) == 2]
         self.assertGreater(len(matrices), 0)
         for matrix in matrices:
             self.assertEqual(shapes[matrix["name"] + ".in_sum2"], [1, matrix["shape"][1]])
             self.assertEqual(shapes[matrix["name"] + ".counts"], [1, 1])
         plain, weighted = self.path("plain.gguf"), self.path("weighted.gguf")
-        self.ok("quantize", "tales-f16", plain, "--type", "q4_k_m")
-        done = self.tandem("quantize", "tales-f16", weighted, "--type", "q4_k_m", "--imatrix", imatrix)
+        self.ok("quantize", harness.TALES_F16, plain, "--type", "q4_k_m")
+        done = self.tandem("quantize", harness.TALES_F16, weighted, "--type", "q4_k_m", "--imatrix", imatrix)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(b"has nothing on", done.stderr)
         with open(plain, "rb") as a, open(weighted, "rb") as b:
@@ -192,12 +192,12 @@ class Quantize(harness.Case):
         metadata = self.json("inspect", weighted, "--json")["metadata"]
         self.assertEqual(metadata["quantize.imatrix.file"], "m.imatrix.gguf")
         self.assertEqual(metadata["quantize.imatrix.dataset"], "text.txt")
-        self.assertIn("measures on the CPU", self.fails("eval", "tales-f16", "--text", self.path("text.txt"),
+        self.assertIn("measures on the CPU", self.fails("eval", harness.TALES_F16, "--text", self.path("text.txt"),
                                                         "--imatrix", self.path("x"), "--device", "vulkan"))
-        self.fails("eval", "tales-f16", "--tokens", "1,2", "--imatrix", self.path("x"), "--greedy", 1, code=2)
+        self.fails("eval", harness.TALES_F16, "--tokens", "1,2", "--imatrix", self.path("x"), "--greedy", 1, code=2)
 
     def test_an_importance_matrix_of_the_older_format(self):
-        cols = next(t["shape"][1] for t in self.json("inspect", "tales-f16", "--json")["tensors"]
+        cols = next(t["shape"][1] for t in self.json("inspect", harness.TALES_F16, "--json")["tensors"]
                     if t["name"] == "blk.0.ffn_up.weight")
 
         def entry(name, values):
@@ -212,7 +212,7 @@ class Quantize(harness.Case):
 
         good = write("good.dat", entry(b"blk.0.ffn_up.weight", [1.0 + i % 7 for i in range(cols)]))
         out = self.path("out.gguf")
-        done = self.tandem("quantize", "tales-f16", out, "--type", "q4_0", "--imatrix", good)
+        done = self.tandem("quantize", harness.TALES_F16, out, "--type", "q4_0", "--imatrix", good)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, rb"has nothing on \d+ matrices, such as ")
         os.remove(out)
@@ -222,11 +222,11 @@ class Quantize(harness.Case):
                               (self.write("no.dat", "a text"), "is no importance matrix"),
                               (self.path("nowhere"), "cannot open")):
             with self.subTest(message=message):
-                self.assertIn(message, self.fails("quantize", "tales-f16", out, "--type", "q4_0", "--imatrix", path))
+                self.assertIn(message, self.fails("quantize", harness.TALES_F16, out, "--type", "q4_0", "--imatrix", path))
         model = self.path("model.gguf")
         self.ok("quantize", "tales", model, "--type", "q8_0")
         self.assertIn("no importance matrix",
-                      self.fails("quantize", "tales-f16", out, "--type", "q4_0", "--imatrix", model))
+                      self.fails("quantize", harness.TALES_F16, out, "--type", "q4_0", "--imatrix", model))
         self.assertFalse(os.path.exists(out))
 
     def test_a_file_that_cannot_be_written_is_told_before_the_work(self):

@@ -110,7 +110,7 @@ class Run(harness.Case):
     def test_guesses_change_no_token(self):
         # With weights of f16, products of several rows are those of each row, to the last bit.
         def answer(*options):
-            return self.json("run", "tales-f16", STORY, "--greedy", "-n", 80, *options, "--json")
+            return self.json("run", harness.TALES_F16, STORY, "--greedy", "-n", 80, *options, "--json")
 
         plain = answer()
         self.assertEqual(plain["guessed_tokens"], 0)
@@ -142,7 +142,7 @@ class Run(harness.Case):
         self.assertIn("[seed 99]", self.tandem("run", STORY, "-n", 2, "-v", "--seed", 99).stderr.decode())
 
     def test_embedded_f16_model_speaks_too(self):
-        self.assertGreater(len(self.ok("run", "tales-f16", STORY, "--greedy", "-n", 12)), 10)
+        self.assertGreater(len(self.ok("run", harness.TALES_F16, STORY, "--greedy", "-n", 12)), 10)
 
     def test_model_of_ones_own_without_template_is_completed_raw(self):
         model = harness.make_llama(self.path("model"), 1600, data("tokenizers", "spm-bpe-gemma", "tokenizer.model"))
@@ -258,7 +258,7 @@ class Program(harness.Case):
         self.assertIn("--frobnicate", self.fails("run", "--frobnicate", code=2))
         self.assertIn("see tandem run --help", self.fails("run", "a b", "c", "d", code=2))
         for arguments, parts in {
-                ("pull", "x"): ("pull: no such command; there are run, serve", "see tandem --help"),
+                ("fetch", "x"): ("fetch: no such command; there are run, serve", "see tandem --help"),
                 ("sevre",): ("sevre: no such command; did you mean 'serve'?", "see tandem --help"),
                 ("tales", "Hello there"): ("tales: a model", "tandem run tales"),
                 ("npu", "chekc"): ("chekc: no such command; did you mean 'check'?", "see tandem npu --help"),

@@ -53,7 +53,7 @@ class Ollama(ServerCase):
         self.assertEqual(self.server.post("/api/pull", {"model": "tales"}), (200, {"status": "success"}))
         status, error = self.server.post("/api/pull", {"model": "elsewhere"})
         self.assertEqual(status, 404)
-        self.assertIn("nothing is fetched", error["error"])
+        self.assertIn("hf.co/org/name", error["error"])
         self.assertEqual(self.server.request("GET", "/")[2], b"Ollama is running")
 
     def test_a_model_is_unloaded_and_loaded(self):
@@ -74,7 +74,7 @@ class Ollama(ServerCase):
     def test_errors(self):
         status, answer = self.server.post("/api/chat", {"model": "tales", "messages": [{"role": "king"}]})
         self.assertEqual((status, list(answer)), (400, ["error"]))
-        for method, path, expected in (("POST", "/api/copy", 404), ("GET", "/api/nothing", 404), ("GET", "/api/chat", 405)):
+        for method, path, expected in (("POST", "/api/push", 404), ("GET", "/api/nothing", 404), ("GET", "/api/chat", 405)):
             status, _, data = self.server.request(method, path)
             self.assertEqual((status, type(json.loads(data)["error"])), (expected, str), path)
 

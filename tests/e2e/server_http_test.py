@@ -185,7 +185,7 @@ def hostile_bodies():
 class Hostile(Raw):
     PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages",
              "/v1/messages/count_tokens", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings", "/api/show",
-             "/api/pull", "/tokenize", "/detokenize")
+             "/api/pull", "/api/copy", "/api/create", "/tokenize", "/detokenize")
 
     def test_bodies_that_are_made_to_hold_the_server_up(self):
         for index, (what, body, message) in enumerate(hostile_bodies()):

@@ -20,9 +20,9 @@ STORY = [{"role": "user", "content": "Tell me a story about a fox."}]
 class Server:
     """A server on a port of its own, ready."""
 
-    def __init__(self, *args, wait=True):
+    def __init__(self, *args, wait=True, environment=None):
         self.process = subprocess.Popen([harness.BINARY, "serve", "--port", "0", *map(str, args)], stderr=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL)
+                                        stdout=subprocess.DEVNULL, env=environment)
         self.lines = []
         self.port = None
         listening = threading.Event()
@@ -553,7 +553,7 @@ class Starting(harness.Case):
         # That it waits for no loader is a unit test, where the loader can be held: HttpServer.EndsWithoutWaitingForAModel.
         for device in ("cpu", "vulkan") if harness.VULKAN else ("cpu",):
             for least_progress in (0, 0.5):  # while the file is read, and while the device takes the weights
-                server = Server("tales-f16", "--device", device, wait=False)
+                server = Server(harness.TALES_F16, "--device", device, wait=False)
                 while json.loads(server.request("GET", "/health")[2]).get("progress", 1) < least_progress:
                     pass
                 self.assertEqual(server.stop(), 0, (device, least_progress, server.lines))

@@ -74,7 +74,7 @@ TEST_F(Completing, CommandsAndTheirArguments) {
     EXPECT_EQ(complete_slash("/s")->candidates, (Names{"/save", "/set", "/show", "/system"}));
     EXPECT_EQ(complete_slash("/save tal")->candidates, (Names{"tales.json", "talk.json"}));
     EXPECT_EQ(complete_slash("/load models/")->common_rest(), "a b.gguf");
-    EXPECT_EQ(complete_slash("/model ta")->candidates, (Names{"tales", "tales-f16", "tales.json", "talk.json"}));
+    EXPECT_EQ(complete_slash("/model ta")->candidates, (Names{"tales", "tales.json", "talk.json"}));
     EXPECT_EQ(complete_slash("/set top")->candidates, (Names{"top_k", "top_p"}));
     EXPECT_EQ(complete_slash("/set grammar tal")->candidates, (Names{"tales.json", "talk.json"}));
     EXPECT_EQ(complete_slash("/think o")->candidates, (Names{"off", "on"}));

@@ -30,7 +30,7 @@ class EngineTest : public testing::Test {
     // of int8 are added up in another order from five rows on, and two tokens that are about as likely may change
     // places.
     static const Bundle& bundle() {
-        static const Bundle opened = open_bundle("tales-f16").value();
+        static const Bundle opened = open_bundle(TANDEM_SOURCE_DIR "/assets/tales-f16.gguf").value();
         return opened;
     }
     static device::Backend& cpu() {

@@ -69,7 +69,7 @@ TEST(ModelPool, RefusesNamesThatItDoesNotList) {
 
 TEST(ModelPool, FailsForAModelThatIsNotThere) {
     PoolOptions wrong = options();
-    wrong.models = {"no-such.gguf"};
+    wrong.models = {{.source = "no-such.gguf"}};
     EXPECT_FALSE(ModelPool::open(std::move(wrong)));
 }
 

@@ -214,15 +214,10 @@ TEST(OllamaModels, AreListed) {
     EXPECT_EQ(ollama_version("0.1")["tandem"], "0.1");
 }
 
-TEST(OllamaModels, ArePulledOnlyWhenTheyAreThere) {
+TEST(OllamaModels, AreNamedInTwoWays) {
     EXPECT_EQ(*ollama_model_name({{"name", "a:latest"}}), "a");
     EXPECT_EQ(*ollama_model_name({{"model", "b:7b"}}), "b:7b");
     EXPECT_FALSE(ollama_model_name(Json::object()));
-    EXPECT_EQ(ollama_pull({{"model", "a"}}, true)->dump(), R"({"status":"success"})");
-    const auto refused = ollama_pull({{"model", "a"}}, false);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().status, 404);
-    EXPECT_THAT(refused.error().message, HasSubstr("nothing is fetched"));
 }
 
 TEST(TimeText, ReadsDurations) {

@@ -1,13 +1,13 @@
-#include "cli/device_choice.h"
+#include "device/choice.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
 
-#include "cli/text_output.h"
+#include "base/units.h"
 
-namespace tandem::cli {
+namespace tandem::device {
 
 namespace {
 
@@ -17,13 +17,13 @@ uint64_t needed_bytes(uint64_t weight_bytes) {
 }
 
 // What a model can have there and still be read fast: over a bus, the memory of the host is slower than a CPU reads it.
-uint64_t room(const device::Description& gpu) {
-    if (gpu.kind == device::Kind::integrated_gpu) return gpu.free_bytes();
+uint64_t room(const Description& gpu) {
+    if (gpu.kind == Kind::integrated_gpu) return gpu.free_bytes();
     return gpu.pools.empty() ? 0 : gpu.pools.front().free_bytes;
 }
 
-bool is_hardware(const device::Description& gpu) {
-    return gpu.kind == device::Kind::gpu || gpu.kind == device::Kind::integrated_gpu;
+bool is_hardware(const Description& gpu) {
+    return gpu.kind == Kind::gpu || gpu.kind == Kind::integrated_gpu;
 }
 
 std::string first_line(const std::filesystem::path& file) {
@@ -46,10 +46,10 @@ std::filesystem::path render_node(const std::filesystem::path& root, const std::
 }  // namespace
 
 DeviceChoice choose_device(const Candidates& candidates, uint64_t weight_bytes) {
-    const device::Description* best = nullptr;      // that holds the model
-    const device::Description* roomiest = nullptr;  // if none does
+    const Description* best = nullptr;      // that holds the model
+    const Description* roomiest = nullptr;  // if none does
     std::string unusable;
-    for (const device::Description& gpu : candidates.gpus) {
+    for (const Description& gpu : candidates.gpus) {
         if (!is_hardware(gpu)) continue;
         if (!gpu.unusable.empty()) {
             unusable = fmt::format("{} {}", gpu.hardware, gpu.unusable);
@@ -58,7 +58,7 @@ DeviceChoice choose_device(const Candidates& candidates, uint64_t weight_bytes) 
         if (roomiest == nullptr || room(gpu) > room(*roomiest)) roomiest = &gpu;
         if (room(gpu) < needed_bytes(weight_bytes)) continue;
         const bool better =
-            best == nullptr || (best->kind != gpu.kind ? gpu.kind == device::Kind::gpu : room(gpu) > room(*best));
+            best == nullptr || (best->kind != gpu.kind ? gpu.kind == Kind::gpu : room(gpu) > room(*best));
         if (better) best = &gpu;
     }
     if (best != nullptr) return {.gpu = best, .why = {}};
@@ -107,4 +107,4 @@ std::vector<GraphicsCard> find_cards(const std::filesystem::path& root,
     return cards;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::device

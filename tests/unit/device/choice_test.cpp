@@ -1,20 +1,19 @@
-#include "cli/device_choice.h"
+#include "device/choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-namespace tandem::cli {
+namespace tandem::device {
 namespace {
 
-using device::Kind;
 using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 
-device::Description gpu(Kind kind, std::string name, uint64_t own_gib, uint64_t host_gib) {
+Description gpu(Kind kind, std::string name, uint64_t own_gib, uint64_t host_gib) {
     return {.kind = kind,
             .name = std::move(name),
             .hardware = "Radeon",
@@ -107,4 +106,4 @@ TEST_F(Cards, OfMachinesWithoutAGpuAreNone) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::device

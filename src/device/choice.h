@@ -9,7 +9,7 @@
 
 #include "device/backend.h"
 
-namespace tandem::cli {
+namespace tandem::device {
 
 // A graphics processor as the system sees it, whether or not there is a driver for it.
 struct GraphicsCard {
@@ -19,13 +19,13 @@ struct GraphicsCard {
 
 // What the choice is made from.
 struct Candidates {
-    std::vector<device::Description> gpus;  // of Vulkan, in the order of their numbers
+    std::vector<Description> gpus;  // of Vulkan, in the order of their numbers
     std::vector<GraphicsCard> cards;
 };
 
 struct DeviceChoice {
-    const device::Description* gpu = nullptr;  // of the candidates; null: the CPU
-    std::string why;  // what a person with this machine should know; empty: there is nothing better
+    const Description* gpu = nullptr;  // of the candidates; null: the CPU
+    std::string why;                   // what a person with this machine should know; empty: there is nothing better
 };
 
 // `weight_bytes`: of the model; 0: not known.
@@ -36,4 +36,4 @@ DeviceChoice choose_device(const Candidates& candidates, uint64_t weight_bytes);
 std::vector<GraphicsCard> find_cards(const std::filesystem::path& root,
                                      const std::function<bool(const std::filesystem::path&)>& may_open);
 
-}  // namespace tandem::cli
+}  // namespace tandem::device
