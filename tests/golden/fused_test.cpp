@@ -80,23 +80,25 @@ double sharpness(const std::string& name) {
 
 class FusedModel : public testing::TestWithParam<std::string> {
   protected:
+    static double f16_tolerance() { return sharpness(GetParam()) * kF16Tolerance; }
+
     void expect_agreement(DType type, size_t chunk, double tolerance) {
         const auto rewritten = rewrite(GetParam(), type);
         const auto expected = logits_of(reference(), rewritten->model, DType::f32, kTokens);
         const auto actual = logits_of(vulkan_device(), rewritten->model, DType::f16, chunk);
         const double error = relative_error(actual, expected);
         RecordProperty("relative_error", std::to_string(error));
-        EXPECT_LT(error, sharpness(GetParam()) * tolerance) << name(type) << " in chunks of " << chunk;
+        EXPECT_LT(error, tolerance) << name(type) << " in chunks of " << chunk;
     }
 };
 
 TEST_P(FusedModel, InF16) {
-    expect_agreement(DType::f16, kTokens, kF16Tolerance);
-    expect_agreement(DType::f16, 1, kF16Tolerance);
+    expect_agreement(DType::f16, kTokens, f16_tolerance());
+    expect_agreement(DType::f16, 1, f16_tolerance());
 }
 
 TEST_P(FusedModel, InQ8_0) {
-    expect_agreement(DType::q8_0, kTokens, kF16Tolerance);
+    expect_agreement(DType::q8_0, kTokens, f16_tolerance());
     expect_agreement(DType::q8_0, 1, kInt8Tolerance);
 }
 
