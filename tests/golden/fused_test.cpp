@@ -192,9 +192,8 @@ TEST_P(FusedModel, DrawsSeveralTokensAtOnceAsOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FusedModel,
-                         testing::Values("gemma2", "gemma3", "gemma3-softcap", "gemma4", "gemma4-e", "glm4-moe",
-                                         "gpt-oss", "granite", "llama", "ministral3", "mistral", "mixtral", "olmo2",
-                                         "phi3", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "smollm3"),
+                         testing::Values("gemma2", "gemma3", "gemma3-softcap", "gemma4", "gemma4-e", "granite", "llama",
+                                         "ministral3", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "smollm3"),
                          [](const testing::TestParamInfo<std::string>& test) {
                              std::string name = test.param;
                              std::replace(name.begin(), name.end(), '-', '_');
