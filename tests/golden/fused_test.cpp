@@ -21,7 +21,8 @@ constexpr int kTokens = 40;
 // layers add up to no more than sixteen times that.
 constexpr double kF16Tolerance = 16 * 0x1p-12;
 // int8 rounds to half of 1/127 of the largest of 32, about 1/9 of that as a standard deviation; errors of many terms
-// mostly cancel, though less in models as narrow as these.
+// mostly cancel, though less in models as narrow as these. Where scores are sharp (Gemma 4) they do not: there the
+// bound is twice what the CPU's products, which round activations in the same way, make of the same model.
 constexpr double kInt8Tolerance = 0.06;
 
 device::Backend& vulkan_device() {
@@ -31,6 +32,11 @@ device::Backend& vulkan_device() {
 
 device::Backend& reference() {
     static const std::unique_ptr<device::Backend> opened = cpu::make_backend({.threads = 1, .reference = true}).value();
+    return *opened;
+}
+
+device::Backend& fast_cpu() {
+    static const std::unique_ptr<device::Backend> opened = cpu::make_backend({.threads = 1}).value();
     return *opened;
 }
 
@@ -85,6 +91,11 @@ class FusedModel : public testing::TestWithParam<std::string> {
     void expect_agreement(DType type, size_t chunk, double tolerance) {
         const auto rewritten = rewrite(GetParam(), type);
         const auto expected = logits_of(reference(), rewritten->model, DType::f32, kTokens);
+        if (type == DType::q8_0 && chunk == 1 && sharpness(GetParam()) > 1) {
+            const auto rounded = logits_of(fast_cpu(), rewritten->model, DType::f16, chunk);
+            tolerance = std::max(tolerance, 2 * relative_error(rounded, expected));
+            RecordProperty("tolerance", std::to_string(tolerance));
+        }
         const auto actual = logits_of(vulkan_device(), rewritten->model, DType::f16, chunk);
         const double error = relative_error(actual, expected);
         RecordProperty("relative_error", std::to_string(error));
