@@ -92,7 +92,7 @@ test("errors are Ollama's", async () => {
   await assert.rejects(client.chat({ model: "nothing", messages: STORY }), status(404));
   await assert.rejects(client.show({ model: "../nothing" }), status(404));
   await assert.rejects(client.chat({ model: MODEL, messages: STORY, format: { type: "nonsense" } }), status(400));
-  await assert.rejects(client.pull({ model: "nothing" }), (error) => /files on this machine/.test(error.message));
+  await assert.rejects(client.pull({ model: "nothing" }), (error) => /name a model of Hugging Face/.test(error.message));
 });
 
 test("a stream that is aborted ends the server's work", async () => {
