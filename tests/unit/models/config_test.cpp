@@ -134,7 +134,7 @@ TEST(Config, OfAnUnknownFamilyIsRefusedWithWhatIsSupported) {
     model.config["architectures"] = {"MambaForCausalLM"};
     const std::string message = program(model);
     EXPECT_THAT(message, HasSubstr("'mamba' are not supported"));
-    EXPECT_THAT(message, HasSubstr("gemma3, gemma4, granite, llama, ministral3, mistral"));
+    EXPECT_THAT(message, HasSubstr("gemma3, gemma4, glm4_moe, gpt_oss, granite, llama, ministral3, mistral"));
     model.config.erase("model_type");
     model.config.erase("architectures");
     EXPECT_THAT(program(model), HasSubstr("no 'model_type'"));
