@@ -7,7 +7,7 @@
 
 namespace tandem::plan {
 
-// What a dispatch that depends on the one before costs on a GPU whatever it does: docs/performance.md, an NVIDIA H200.
+// What a dispatch that depends on the one before costs on a GPU whatever it does: docs/experiments.md, an NVIDIA H200.
 inline constexpr double kDispatchSeconds = 2e-6;
 
 // Nothing else is known of a device than these. What the model leaves out makes it faster than the device can be:
