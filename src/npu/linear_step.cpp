@@ -87,7 +87,14 @@ class LinearStep final : public Step {
     BySize<int64_t, Sized> sized_;    // by rows
 };
 
+bool chooses_experts(const graph::Program& program, const graph::Node& node) {
+    return std::ranges::any_of(program.nodes, [&](const graph::Node& later) {
+        return later.op.as<op::Route>() != nullptr && later.inputs[0] == node.output;
+    });
+}
+
 std::string linear_obstacle(const graph::Program& program, const graph::Node& node) {
+    if (chooses_experts(program, node)) return "rounded to int8 it would choose other experts";
     return is_activation(program, node.inputs[1]) ? "" : kNotOfEveryToken;
 }
 

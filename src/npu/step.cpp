@@ -43,9 +43,17 @@ bool is_activation(const graph::Program& program, graph::ValueId id) {
 }
 
 bool is_host_op(const graph::Program& program, const graph::Node& node) {
-    const bool known = node.op.as<op::RmsNorm>() != nullptr || node.op.as<op::Rope>() != nullptr ||
-                       node.op.as<op::Add>() != nullptr || node.op.as<op::Glu>() != nullptr;
-    return known && is_activation(program, node.output);
+    static const graph::OpKind* const kHostOps[] = {
+        &graph::kind_of<op::RmsNorm>(),
+        &graph::kind_of<op::Rope>(),
+        &graph::kind_of<op::Add>(),
+        &graph::kind_of<op::Glu>(),
+        &graph::kind_of<op::Scale>(),
+        &graph::kind_of<op::Columns>(),
+        &graph::kind_of<op::ScaleByPosition>(),
+        &graph::kind_of<op::SigmoidGate>(),
+    };
+    return std::ranges::find(kHostOps, &node.op.kind()) != std::end(kHostOps) && is_activation(program, node.output);
 }
 
 Cost predict_host_op(const graph::Program& program, const graph::Node& node, const device::Batch& batch) {
