@@ -134,8 +134,8 @@ Result<int> bench(const BenchOptions& options) {
 
 constexpr const char* kBenchExamples =
     "MODEL is a model as for `tandem run`, or a shape that is filled with random weights in memory: gemma3-1b,\n"
-    "gemma3-4b, gemma3-27b (Q4_0, the embedding Q6_K or Q8_0), gemma3-1b-q8_0;\n"
-    "with experts qwen3-30b-a3b (Q4_K), gpt-oss-20b (MXFP4), glm-4.5-air (Q4_K_M).\n"
+    "gemma3-4b, gemma3-27b (Q4_0, the embedding Q6_K or Q8_0), gemma3-1b-q8_0, gemma4-31b (Q4_K_M);\n"
+    "with experts qwen3-30b-a3b (Q4_K), gpt-oss-20b (MXFP4), gemma4-26b-a4b, glm-4.5-air (Q4_K_M).\n"
     "Examples:\n"
     "  tandem bench gemma3-27b --device vulkan --check\n"
     "  tandem bench gemma3-4b --type q4_k_m\n"

@@ -214,6 +214,7 @@ graph::Tensor Binder::read_scale(int layer, std::string_view gguf, int64_t exper
 void Binder::read_factor(const TensorRecord& matrix, graph::Tensor weight) {
     constexpr std::string_view kEnding = ".weight";
     if (checkpoint_->gguf() == nullptr || !matrix.name.ends_with(kEnding)) return;
+    if (matrix.name.ends_with(".ffn_gate_inp.weight")) return;  // routers have none; Gemma 4 has a norm of that name
     const std::string name = matrix.name.substr(0, matrix.name.size() - kEnding.size()) + ".scale";
     const TensorRecord* scale = checkpoint_->find(name);
     if (scale == nullptr) return;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "models/interleaved_experts.h"
 
@@ -13,14 +14,13 @@ namespace {
 using graph::Graph;
 using graph::Tensor;
 
-// config.json has had several names for it.
+// config.json has had several names for them.
 constexpr std::string_view kCounts[] = {"num_experts", "num_local_experts", "n_routed_experts"};
+constexpr std::string_view kUsed[] = {"num_experts_per_tok", "top_k_experts"};
 
-std::string_view count_key(const Settings& s) {
-    const auto* const found = std::ranges::find_if(kCounts, [&](std::string_view key) {
-        return s.has_value({"", key});
-    });
-    return found == std::end(kCounts) ? kCounts[0] : *found;
+std::string_view key_among(const Settings& s, std::span<const std::string_view> names) {
+    const auto found = std::ranges::find_if(names, [&](std::string_view key) { return s.has_value({"", key}); });
+    return found == names.end() ? names.front() : *found;
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ bool has_experts(Settings& s) {
 ExpertConfig read_experts(Settings& s, const ExpertDefaults& d, int dense_ffn_dim) {
     const auto fallback = [&](std::optional<int> value) { return s.is_gguf() ? std::nullopt : value; };
     ExpertConfig cfg;
-    cfg.count = s.count({"expert_count", count_key(s)}, kMaxExperts, fallback(d.count));
-    cfg.route.used = s.count({"expert_used_count", "num_experts_per_tok"}, kMaxExperts, fallback(d.used));
+    cfg.count = s.count({"expert_count", key_among(s, kCounts)}, kMaxExperts, fallback(d.count));
+    cfg.route.used = s.count({"expert_used_count", key_among(s, kUsed)}, kMaxExperts, fallback(d.used));
     cfg.ffn_dim = s.count({"expert_feed_forward_length", "moe_intermediate_size"}, kMaxFfnDim,
                           s.is_gguf() ? dense_ffn_dim : d.ffn_dim);
     if (cfg.route.used > cfg.count) {

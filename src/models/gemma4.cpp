@@ -1,12 +1,14 @@
 // Gemma 4: sliding and global layers with heads of different sizes; values normed like keys, and in the global layers
 // of the larger models the keys themselves; the smaller ones (E) add to every layer an embedding of the token made for
-// it alone, and let the last layers attend to the keys and values of earlier ones.
+// it alone, and let the last layers attend to the keys and values of earlier ones; the mixture adds experts, with norms
+// of their own, to the feed-forward part of every layer.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "format/quant.h"
 #include "models/decoder.h"
+#include "models/experts.h"
 #include "models/families.h"
 #include "models/rope.h"
 
@@ -38,7 +40,17 @@ struct Config : Dimensions {
     float final_softcap = 0.0F;
     int shared_layers = 0;   // at the end, without keys and values of their own
     int token_part_dim = 0;  // of the embedding made for each layer; 0: there is none
+    std::optional<ExpertConfig> experts;
     bool tied = true;
+};
+
+// The experts of a layer, beside its feed-forward part.
+struct Mixture {
+    Tensor router_norm;  // [dim]
+    Tensor norm;         // [dim], of what the experts read
+    Tensor post_norm;    // [dim]
+    Tensor dense_norm;   // [dim], of what the feed-forward part made
+    ExpertLayer experts;
 };
 
 struct Layer {
@@ -52,6 +64,7 @@ struct Layer {
     Tensor gate, up;             // [ffn_dim, dim]
     Tensor down;                 // [dim, ffn_dim]
     Tensor post_ffn_norm;        // [dim]
+    Mixture mixture = {};
     Tensor part_gate = {};       // [token_part_dim, dim]
     Tensor part_out = {};        // [dim, token_part_dim]
     Tensor post_part_norm = {};  // [dim]
@@ -119,7 +132,12 @@ Tensor Gemma4::attention(Graph& g, Tensor x, size_t i, std::vector<Kept>& kept) 
 Tensor Gemma4::feed_forward(Graph& g, Tensor x, size_t i) const {
     const Layer& w = layers[i];
     const Tensor h = g.rms_norm(x, w.ffn_norm, cfg.eps);
-    return g.linear(w.down, g.glu(g.linear(w.gate, h), g.linear(w.up, h), cfg.activation));
+    const Tensor f = g.linear(w.down, g.glu(g.linear(w.gate, h), g.linear(w.up, h), cfg.activation));
+    if (!cfg.experts) return f;
+    const Mixture& m = w.mixture;
+    const Tensor mixed = apply_experts(g, *cfg.experts, m.experts, g.rms_norm(x, m.norm, cfg.eps),
+                                       g.rms_norm(x, m.router_norm, cfg.eps));
+    return g.add(g.rms_norm(f, m.dense_norm, cfg.eps), g.rms_norm(mixed, m.post_norm, cfg.eps));
 }
 
 // Half of it looked up, half computed from the token's row.
@@ -251,6 +269,16 @@ void read_ropes(Settings& s, Config& cfg) {
     }
 }
 
+std::optional<ExpertConfig> read_mixture(Settings& s, const Config& cfg) {
+    if (s.is_gguf() ? !has_experts(s) : !s.flag({"", "enable_moe_block"}, false)) return {};
+    ExpertConfig experts = read_experts(s, {}, cfg.ffn_dim);
+    experts.route.normalize = true;
+    experts.activation = cfg.activation;
+    experts.names = {
+        .router = "router.proj", .gate_up = "experts.gate_up_proj", .all_down = "experts.down_proj", .shared = {}};
+    return experts;
+}
+
 Result<Config> read_config(Settings& s) {
     Config cfg;
     static_cast<Dimensions&>(cfg) = read_dimensions(s, {.dim = 2304,
@@ -260,7 +288,8 @@ Result<Config> read_config(Settings& s) {
                                                         .head_dim = 256,
                                                         .ffn_dim = 9216,
                                                         .context_length = 131072,
-                                                        .per_layer = true});
+                                                        .per_layer = true,
+                                                        .experts = true});
     cfg.eps = read_eps(s);
     cfg.each.resize(static_cast<size_t>(cfg.layers));
     const std::vector<int> windows = read_windows(s, cfg.layers);
@@ -281,13 +310,28 @@ Result<Config> read_config(Settings& s) {
     cfg.activation = read_activation(s, op::Activation::gelu_tanh);
     cfg.final_softcap = static_cast<float>(s.real({"final_logit_softcapping", "final_logit_softcapping"}, {0, 1e6}, 0));
     cfg.tied = s.flag({"", "tie_word_embeddings"}, true);
-    if (s.flag({"", "enable_moe_block"}, false)) s.reject("mixtures of experts are not supported");
+    cfg.experts = read_mixture(s, cfg);
     if (s.flag({"", "attention_bias"}, false)) s.reject("Gemma 4 with attention_bias is not supported");
     TRY(s.status());
     return cfg;
 }
 
-Layer bind_layer(Binder& b, const Config& cfg, int i) {
+// The router's logits are of the normed row divided by the root of its size. What each expert makes counts as much as
+// a number says, which lies with the matrices in a GGUF file.
+Mixture bind_mixture(Binder& b, Graph& g, const Config& cfg, int i) {
+    const auto norm = [&](WeightName name) { return b.vector(i, name, cfg.dim); };
+    Mixture m{.router_norm = norm({"ffn_gate_inp.scale", "router.scale"}),
+              .norm = norm({"pre_ffw_norm_2.weight", "pre_feedforward_layernorm_2.weight"}),
+              .post_norm = norm({"post_ffw_norm_2.weight", "post_feedforward_layernorm_2.weight"}),
+              .dense_norm = norm({"post_ffw_norm_1.weight", "post_feedforward_layernorm_1.weight"}),
+              .experts = bind_expert_layer(b, i, *cfg.experts, cfg.dim)};
+    g.set_factor(m.experts.router, 1 / std::sqrt(static_cast<float>(cfg.dim)));
+    const WeightName scale{"ffn_down_exps.scale", "router.per_expert_scale"};
+    if (!b.is_gguf()) m.experts.down.scale = b.vector(i, scale, cfg.experts->count);
+    return m;
+}
+
+Layer bind_layer(Binder& b, Graph& g, const Config& cfg, int i) {
     const LayerConfig& c = cfg.each[static_cast<size_t>(i)];
     const int64_t q_dim = int64_t{cfg.heads} * c.head_dim;
     const int64_t kv_dim = int64_t{c.kv_heads} * c.head_dim;
@@ -311,6 +355,7 @@ Layer bind_layer(Binder& b, const Config& cfg, int i) {
         layer.k_norm = norm({"attn_k_norm.weight", "self_attn.k_norm.weight"}, c.head_dim);
         if (!c.values_are_keys) layer.v = matrix({"attn_v.weight", "self_attn.v_proj.weight"}, kv_dim, cfg.dim);
     }
+    if (cfg.experts) layer.mixture = bind_mixture(b, g, cfg, i);
     if (cfg.token_part_dim == 0) return layer;
     layer.part_gate = matrix({"inp_gate.weight", "per_layer_input_gate.weight"}, cfg.token_part_dim, cfg.dim);
     layer.part_out = matrix({"proj.weight", "per_layer_projection.weight"}, cfg.dim, cfg.token_part_dim);
@@ -343,7 +388,7 @@ Result<Model> load(Settings s) {
                   .output = b.output(cfg.vocab, cfg.dim, cfg.tied),
                   .eps = cfg.eps,
                   .softcap = cfg.final_softcap};
-    for (int i = 0; i < cfg.layers; ++i) model.layers.push_back(bind_layer(b, cfg, i));
+    for (int i = 0; i < cfg.layers; ++i) model.layers.push_back(bind_layer(b, g, cfg, i));
     TRY(b.status());
     model.cfg = std::move(cfg);
     model.forward(g);
@@ -400,6 +445,7 @@ Status write_settings(Settings s, format::GgufWriter& writer) {
     writer.set(key("attention.shared_kv_layers"), static_cast<uint32_t>(cfg.shared_layers));
     writer.set(key("embedding_length_per_layer_input"), static_cast<uint32_t>(cfg.token_part_dim));
     if (cfg.final_softcap > 0) writer.set(key("final_logit_softcapping"), cfg.final_softcap);
+    if (cfg.experts) write_experts(s, *cfg.experts, writer);
     write_scales(s, cfg.layers, writer);
     return Ok{};
 }

@@ -150,7 +150,8 @@ class Maker {
         set("attention.key_length", spec_.head_dim);
         set("attention.value_length", spec_.head_dim);
         set("attention.layer_norm_rms_epsilon", 1e-6F);
-        set("rope.freq_base", spec_.family == "gemma3" ? 1e6F : 1e4F);
+        set("rope.freq_base", spec_.family.starts_with("gemma") ? 1e6F : 1e4F);
+        if (spec_.family == "gemma4") set_global_layers();
         if (spec_.window > 0) set("attention.sliding_window", spec_.window);
         if (spec_.rope_factor > 0) {
             set("rope.scaling.type", spec_.family == "gpt-oss" ? "yarn" : "linear");
@@ -158,6 +159,18 @@ class Maker {
         }
         if (spec_.family == "gpt-oss") set("rope.scaling.original_context_length", 4096);
         if (spec_.experts > 0) set_experts();
+    }
+
+    void set_global_layers() {
+        std::vector<int32_t> kv_heads;
+        for (int i = 0; i < spec_.layers; ++i) kv_heads.push_back(heads_of(i).kv_heads);
+        set("attention.head_count_kv", std::span<const int32_t>(kv_heads));
+        set("attention.key_length", spec_.global_head_dim);
+        set("attention.value_length", spec_.global_head_dim);
+        set("attention.key_length_swa", spec_.head_dim);
+        set("attention.value_length_swa", spec_.head_dim);
+        set("rope.freq_base_swa", 1e4F);
+        set("final_logit_softcapping", 30.0F);
     }
 
     void set_experts() {
@@ -197,47 +210,59 @@ class Maker {
 
     void list_tensors() {
         const bool experts = spec_.experts > 0;
+        const bool scaled =
+            spec_.family == "gemma4";  // which multiplies it by the root of dim, and has no other output
         // A token's own part then outweighs what layers add, so that different tokens choose different experts.
         constexpr float kTokenDeviation = 16.0F;
+        const float deviation = scaled ? kTokenDeviation / std::sqrt(static_cast<float>(spec_.dim)) : kTokenDeviation;
         wanted_.push_back({.name = "token_embd.weight",
                            .shape = {spec_.vocab, spec_.dim},
                            .type = spec_.embedding.value_or(spec_.type),
-                           .deviation = experts ? kTokenDeviation : 0.0F});
+                           .deviation = experts ? deviation : 0.0F});
         vector("output_norm.weight", spec_.dim, 1.0F);
-        if (experts) matrix("output.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
+        if (experts && !scaled) matrix("output.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
         for (int i = 0; i < spec_.layers; ++i) {
             list_attention(i);
-            if (experts && i >= spec_.dense_layers) {
-                list_experts(i);
-            } else {
-                list_feed_forward(i, "", spec_.ffn_dim);
-            }
+            const bool mixed = experts && i >= spec_.dense_layers;
+            if (mixed) list_experts(i);
+            if (!mixed || spec_.family == "gemma4") list_feed_forward(i, "", spec_.ffn_dim);
         }
     }
 
     static std::string in_layer(int layer, std::string_view rest) { return fmt::format("blk.{}.{}", layer, rest); }
 
+    struct Heads {
+        int head_dim, kv_heads;
+        bool values_are_keys;
+    };
+    Heads heads_of(int layer) const {
+        if (spec_.family != "gemma4" || layer % 6 != 5) return {spec_.head_dim, spec_.kv_heads, false};
+        return {spec_.global_head_dim, spec_.global_kv_heads, true};
+    }
+
     void list_attention(int layer) {
-        const bool gemma = spec_.family == "gemma3";
+        const bool gemma = spec_.family.starts_with("gemma");
         const bool oss = spec_.family == "gpt-oss";
         const bool glm = spec_.family == "glm4moe";
-        const int q_dim = spec_.heads * spec_.head_dim;
-        const int kv_dim = spec_.kv_heads * spec_.head_dim;
+        const auto [head_dim, kv_heads, values_are_keys] = heads_of(layer);
+        const int q_dim = spec_.heads * head_dim;
+        const int kv_dim = kv_heads * head_dim;
         const auto name = [&](std::string_view rest) { return in_layer(layer, rest); };
         vector(name("attn_norm.weight"), spec_.dim, 1.0F);
         matrix(name("attn_q.weight"), q_dim, spec_.dim);
         matrix(name("attn_k.weight"), kv_dim, spec_.dim);
-        matrix(name("attn_v.weight"), kv_dim, spec_.dim);
+        if (!values_are_keys) matrix(name("attn_v.weight"), kv_dim, spec_.dim);
         matrix(name("attn_output.weight"), spec_.dim, q_dim);
         vector(name(oss || glm ? "post_attention_norm.weight" : "ffn_norm.weight"), spec_.dim, 1.0F);
         if (gemma || spec_.family == "qwen3" || spec_.family == "qwen3moe") {
-            vector(name("attn_q_norm.weight"), spec_.head_dim, 1.0F);
-            vector(name("attn_k_norm.weight"), spec_.head_dim, 1.0F);
+            vector(name("attn_q_norm.weight"), head_dim, 1.0F);
+            vector(name("attn_k_norm.weight"), head_dim, 1.0F);
         }
         if (gemma) {
             vector(name("post_attention_norm.weight"), spec_.dim, 1.0F);
             vector(name("post_ffw_norm.weight"), spec_.dim, 1.0F);
         }
+        if (spec_.family == "gemma4") vector(name("layer_output_scale.weight"), 1, 1.0F);
         if (spec_.family == "qwen2" || oss || glm) {
             vector(name("attn_q.bias"), q_dim, 0.0F);
             vector(name("attn_k.bias"), kv_dim, 0.0F);
@@ -262,9 +287,18 @@ class Maker {
                 {.name = in_layer(layer, name), .shape = {spec_.experts, rows, cols}, .type = spec_.type});
         };
         matrix(in_layer(layer, "ffn_gate_inp.weight"), spec_.experts, spec_.dim, DType::f32);
+        all("ffn_down_exps.weight", spec_.dim, width);
+        if (spec_.family == "gemma4") {
+            all("ffn_gate_up_exps.weight", 2 * width, spec_.dim);
+            vector(in_layer(layer, "ffn_down_exps.scale"), spec_.experts, 1.0F);
+            for (const char* norm :
+                 {"ffn_gate_inp.scale", "pre_ffw_norm_2.weight", "post_ffw_norm_1.weight", "post_ffw_norm_2.weight"}) {
+                vector(in_layer(layer, norm), spec_.dim, 1.0F);
+            }
+            return;
+        }
         all("ffn_gate_exps.weight", width, spec_.dim);
         all("ffn_up_exps.weight", width, spec_.dim);
-        all("ffn_down_exps.weight", spec_.dim, width);
         if (spec_.family == "glm4moe") {
             vector(in_layer(layer, "exp_probs_b.bias"), spec_.experts, 0.0F);
             list_feed_forward(layer, "_shexp", width);
@@ -416,6 +450,37 @@ std::span<const NamedShape> named_shapes() {
           .used_experts = 4,
           .expert_ffn_dim = 2880,
           .mix = find_mix("mxfp4_moe")}},
+        {"gemma4-26b-a4b",
+         {.family = "gemma4",
+          .dim = 2816,
+          .layers = 30,
+          .heads = 16,
+          .kv_heads = 8,
+          .head_dim = 256,
+          .ffn_dim = 2112,
+          .vocab = 262144,
+          .context_length = 262144,
+          .window = 1024,
+          .experts = 128,
+          .used_experts = 8,
+          .expert_ffn_dim = 704,
+          .global_head_dim = 512,
+          .global_kv_heads = 2,
+          .mix = find_mix("q4_k_m")}},
+        {"gemma4-31b",
+         {.family = "gemma4",
+          .dim = 5376,
+          .layers = 60,
+          .heads = 32,
+          .kv_heads = 16,
+          .head_dim = 256,
+          .ffn_dim = 21504,
+          .vocab = 262144,
+          .context_length = 262144,
+          .window = 1024,
+          .global_head_dim = 512,
+          .global_kv_heads = 4,
+          .mix = find_mix("q4_k_m")}},
         {"glm-4.5-air",
          {.family = "glm4moe",
           .dim = 4096,

@@ -20,7 +20,8 @@
 namespace tandem::models {
 
 struct SyntheticSpec {
-    std::string family = "gemma3";  // gemma3, llama, qwen2, qwen3; with experts qwen3moe, glm4moe, gpt-oss
+    // gemma3, gemma4, llama, qwen2, qwen3; with experts gemma4, qwen3moe, glm4moe, gpt-oss
+    std::string family = "gemma3";
     int dim = 64;
     int layers = 2;
     int heads = 4;
@@ -35,6 +36,8 @@ struct SyntheticSpec {
     int used_experts = 0;                 // of a token
     int expert_ffn_dim = 0;               //
     int dense_layers = 0;                 // the first ones, that have no experts
+    int global_head_dim = 0;              // of layers without a window, where it is another (gemma4)
+    int global_kv_heads = 0;              //
     DType type = DType::f32;              // of the matrices
     std::optional<DType> embedding = {};  // the token embedding's own type
     std::optional<Mix> mix = {};          // chooses the types instead of these two, as it does for `quantize`

@@ -181,10 +181,13 @@ TEST(FactorOfAMatrix, IsMultipliedWith) {
 }
 
 // Those with experts have their weights in f16, which is exact: they are multiples of 1/256.
-const std::string kFromTransformers[] = {
-    "gemma2",  "gemma3", "gemma3-linear-rope", "gemma4",     "gemma4-e",  "glm4-moe", "gpt-oss",
-    "granite", "llama",  "llama3-rope",        "ministral3", "mistral",   "mixtral",  "olmo2",
-    "phi3",    "qwen2",  "qwen2-moe",          "qwen3",      "qwen3-moe", "smollm3"};
+const std::string kFromTransformers[] = {"gemma2",   "gemma3",      "gemma3-linear-rope",
+                                         "gemma4",   "gemma4-e",    "gemma4-moe",
+                                         "glm4-moe", "gpt-oss",     "granite",
+                                         "llama",    "llama3-rope", "ministral3",
+                                         "mistral",  "mixtral",     "olmo2",
+                                         "phi3",     "qwen2",       "qwen2-moe",
+                                         "qwen3",    "qwen3-moe",   "smollm3"};
 // Settings that those do not have; reference.py made these.
 const std::string kFromReference[] = {"gemma3-softcap", "llama-bias",   "llama-linear",   "llama-yarn",
                                       "mistral-full",   "qwen2-window", "qwen3-bias-yarn"};

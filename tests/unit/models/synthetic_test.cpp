@@ -55,6 +55,8 @@ TEST(RandomGguf, HasNamedShapesThatAreWholeBlocks) {
     EXPECT_NEAR(bytes("gemma3-27b"), 15.6e9, 0.2e9);
     EXPECT_NEAR(bytes("qwen3-30b-a3b"), 17.3e9, 0.2e9);
     EXPECT_NEAR(bytes("gpt-oss-20b"), 12.1e9, 0.2e9);
+    EXPECT_NEAR(bytes("gemma4-26b-a4b"), 16.8e9, 0.2e9);
+    EXPECT_NEAR(bytes("gemma4-31b"), 18.7e9, 0.2e9);
 }
 
 TEST(RandomGguf, RefusesRowsThatAreNoWholeBlocks) {
