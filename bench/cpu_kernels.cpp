@@ -30,7 +30,7 @@ device::Backend& backend() {
 double read_rate() {
     static const double rate = [] {
         ThreadPool pool;
-        return cpu::measure_rates(pool).read_bytes_per_s;
+        return cpu::measure_rates(pool).value().read_bytes_per_s;
     }();
     return rate;
 }
@@ -226,6 +226,8 @@ void register_all() {
         benchmark::RegisterBenchmark(("matrix_vector/" + type).c_str(), matrix_vector, dtype)
             ->Arg(1)
             ->Arg(4)
+            ->Arg(8)
+            ->Arg(32)
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("matrix_matrix/" + type).c_str(), matrix_matrix, dtype)

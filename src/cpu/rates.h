@@ -1,15 +1,17 @@
 // The rate at which all threads together read memory: what a product that reads each weight once is limited by.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
 #include <numeric>
-#include <vector>
 
 #include "base/check.h"
+#include "base/result.h"
 #include "base/threads.h"
 #include "device/host_memory.h"
 #include "device/rates.h"
@@ -36,12 +38,18 @@ uint64_t sum_of(const uint64_t* words, int64_t count) {
 }
 
 // Bytes per second: the best of a few passes in each of a few ways to read, since anything else only slows one down.
-inline device::Rates measure_rates(ThreadPool& pool) {
+inline Result<device::Rates> measure_rates(ThreadPool& pool) {
     constexpr int64_t kWords = kReadRateBytes / sizeof(uint64_t);
     constexpr int kPasses = 3;
     constexpr int64_t kPiece = int64_t{1} << 17;  // words
     static_assert(kWords % kPiece == 0);
-    const std::vector<uint64_t> memory(kWords, 1);
+    const auto memory = TRY(device::HostBuffer::allocate(kReadRateBytes, "measuring the read rate",
+                                                         "close other programs, or use a machine with more memory"));
+    ::madvise(memory.data(), kReadRateBytes, MADV_HUGEPAGE);  // as for mapped weights, which small pages slow down
+    auto* const words = reinterpret_cast<uint64_t*>(memory.data());
+    pool.for_each_range(kWords, kPiece, [&](int64_t first, int64_t last, int /*thread*/) {
+        std::fill(words + first, words + last, uint64_t{1});
+    });
     uint64_t (*const ways[])(const uint64_t*, int64_t) = {sum_of<4>, sum_of<8>};
     double best = 0;
     for (const auto way : ways) {
@@ -49,14 +57,14 @@ inline device::Rates measure_rates(ThreadPool& pool) {
             std::atomic<uint64_t> total = 0;  // used below, so that the reads are not left out
             const auto begin = std::chrono::steady_clock::now();
             pool.for_each_range(kWords / kPiece, 1, [&](int64_t first, int64_t last, int /*thread*/) {
-                for (int64_t piece = first; piece < last; ++piece) total += way(memory.data() + piece * kPiece, kPiece);
+                for (int64_t piece = first; piece < last; ++piece) total += way(words + piece * kPiece, kPiece);
             });
             const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
             CHECK(total == kWords);
             best = std::max(best, static_cast<double>(kReadRateBytes) / time.count());
         }
     }
-    return {.read_bytes_per_s = best, .cache_bytes = static_cast<double>(device::host_cache_bytes())};
+    return device::Rates{.read_bytes_per_s = best, .cache_bytes = static_cast<double>(device::host_cache_bytes())};
 }
 
 }  // namespace tandem::cpu

@@ -118,6 +118,18 @@ TEST(Linear, RealModelSizes) {
     }
 }
 
+// Rows are cut into pieces, and outputs into tiles, as they are by kernels for many rows: several of both.
+TEST(Linear, PiecesOfRowsAndTilesOfOutputs) {
+    Rng rng(10);
+    for (DType dtype : {DType::f16, DType::q4_0, DType::q8_0, DType::q6_k}) {
+        for (int64_t cols : {2304, 4096}) {
+            SCOPED_TRACE(fmt::format("{}, {} cols", name(dtype), cols));
+            const HostTensor w = uniform(rng, dtype, {150, cols});
+            expect_same_on_every_device(op::Linear{}, {w, uniform(rng, DType::f32, {7, cols})}, tolerance(dtype, cols));
+        }
+    }
+}
+
 TEST(Linear, BiasIsAdded) {
     Rng rng(6);
     for (DType dtype : {DType::f32, DType::bf16, DType::q4_0, DType::q8_0, DType::q6_k}) {

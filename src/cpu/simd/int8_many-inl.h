@@ -163,16 +163,42 @@ HWY_INLINE void pack_vector(const PanelRows<Weights>& rows, int v, uint8_t* to) 
     }
 }
 
+// The bytes of a tile that is still to come, brought into the second-level cache while this one is worked on: some rows
+// of weights, a piece of each.
+struct ComingTile {
+    const std::byte* row = nullptr;
+    size_t stride = 0;  // from one to the next
+    size_t bytes = 0;   // of the piece
+    int64_t rows = 0;
+    size_t done = 0;  // of this row's
+
+    HWY_INLINE void prefetch_lines(int count) {
+        for (int i = 0; i < count && rows > 0; ++i) {
+            __builtin_prefetch(row + done, 0, 2);
+            done += 64;
+            if (done < bytes) continue;
+            done = 0;
+            row += stride;
+            --rows;
+        }
+    }
+};
+
 // Unpacks `blocks` blocks of each row of weights of a panel.
 template <class Weights>
-void pack_panel(PanelRows<Weights>& rows, int blocks, const Panel& panel) {
+void pack_panel(PanelRows<Weights>& rows, int blocks, const Panel& panel, ComingTile& coming) {
     using Shape = PackShape<Weights>;
+    constexpr auto kVectorLines = static_cast<int>(
+        (sizeof(typename Weights::Block) * Shape::kVectorElements * kLanes / Shape::kElements + 63) / 64);
     for (int block = 0; block < blocks; block += Weights::kBlocks) {
         const int count = std::min(blocks - block, Weights::kBlocks);
         uint8_t* to = panel.q + static_cast<size_t>(block) * Shape::kElements * kLanes;
         pack_scales<Weights>(rows, count, block * Shape::kElements / Weights::kRun, panel);
         const int vectors = count * Shape::kElements / Shape::kVectorElements;
-        for (int v = 0; v < vectors; ++v) pack_vector<Weights>(rows, v, to);
+        for (int v = 0; v < vectors; ++v) {
+            pack_vector<Weights>(rows, v, to);
+            coming.prefetch_lines(kVectorLines);
+        }
         const int over = count % Shape::kVectorBlocks;
         if (over != 0) {  // blocks where a vector takes more
             typename Weights::Block last[kLanes][Weights::kBlocks] = {};
@@ -279,7 +305,7 @@ void multiply_tile_rows(const Product& p, const Panel* panels, const TilePlace& 
 }
 
 template <class Weights>
-void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at) {
+void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at, ComingTile& coming) {
     constexpr int kElements = Weights::kRun * Weights::kRuns / Weights::kBlocks;  // of a block
     const int outputs = static_cast<int>(std::min<int64_t>(p.out.cols - at.output, kTileOutputs));
     for (int o = 0; o < outputs; o += kLanes) {
@@ -288,7 +314,7 @@ void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at) {
             const std::byte* row = p.weight.row(at.output + std::min(o + lane, outputs - 1));
             rows[lane] = reinterpret_cast<const typename Weights::Block*>(row) + at.first / kElements;
         }
-        pack_panel<Weights>(rows, at.count / kElements, panel_of<Weights>(tile, o / kLanes));
+        pack_panel<Weights>(rows, at.count / kElements, panel_of<Weights>(tile, o / kLanes), coming);
     }
     for (int64_t row = 0; row < p.x.rows;) {
         const int64_t left = p.x.rows - row;
@@ -311,11 +337,24 @@ void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at) {
 // Some outputs, whole tiles of them but for the last, for all rows.
 template <class Weights>
 void multiply_many(const Product& p, std::byte* tile, RowRange outputs) {
-    for (int64_t output = outputs.begin; output < outputs.end; output += kTileOutputs) {
-        for (int64_t first = 0; first < p.weight.cols; first += kTileElements) {
-            const auto count = static_cast<int>(std::min<int64_t>(p.weight.cols - first, kTileElements));
-            multiply_tile<Weights>(p, tile, {first, count, output});
+    const int64_t pieces =
+        (p.weight.cols + kTileElements - 1) / kTileElements;  // of a row, about as long as each other
+    const int64_t piece = ((p.weight.cols + pieces - 1) / pieces + 255) / 256 * 256;
+    const size_t stride = row_bytes(p.weight.dtype, p.weight.cols);
+    TilePlace at{0, static_cast<int>(std::min(piece, p.weight.cols)), outputs.begin};
+    while (at.output < outputs.end) {
+        TilePlace next{at.first + at.count, 0, at.output};
+        if (next.first == p.weight.cols) next = {0, 0, at.output + kTileOutputs};
+        next.count = static_cast<int>(std::min(p.weight.cols - next.first, piece));
+        ComingTile coming;
+        if (next.output < outputs.end) {
+            coming = {.row = p.weight.row(next.output) + row_bytes(p.weight.dtype, next.first),
+                      .stride = stride,
+                      .bytes = row_bytes(p.weight.dtype, next.count),
+                      .rows = std::min<int64_t>(outputs.end - next.output, kTileOutputs)};
         }
+        multiply_tile<Weights>(p, tile, at, coming);
+        at = next;
     }
 }
 
