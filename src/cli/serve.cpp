@@ -31,6 +31,7 @@ struct ServeOptions {
     std::string keys;
     std::string log;
     uint64_t max_body_mib = 4;
+    int notice_s = 0;
     int drain_s = 30;
 };
 
@@ -64,6 +65,7 @@ Result<int> serve(ServeOptions& options) {
                            .kv_dtype = kv_dtype_of(options.engine.kv)};
     options.app.version = TANDEM_VERSION;
     options.http.body_bytes = options.max_body_mib * kMegabyte;
+    options.http.notice_time = std::chrono::seconds(options.notice_s);
     options.http.drain_time = std::chrono::seconds(options.drain_s);
 
     for (const std::string& model : options.models) {
@@ -125,6 +127,8 @@ void add_network_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--api-keys", options.keys,
                    "File of lines `KEY SCOPES [NAME]`, SCOPES being use, admin or use,admin; readable by you alone")
         ->option_text("FILE");
+    app.add_flag("--open-metrics", options.app.open_metrics,
+                 "Whoever reaches the server may read /metrics without a key: gateways that scrape have none");
     app.add_option("--allow-host", options.app.guard.hosts, "Name by which clients may call the server; repeatable")
         ->option_text("NAME")
         ->allow_extra_args(false);
@@ -135,6 +139,11 @@ void add_network_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--http-threads", options.http.threads, "Threads that serve the connections (2)")
         ->option_text("N")
         ->check(CLI::Range(1, 64));
+    app.add_option(
+           "--notice", options.notice_s,
+           "Seconds after SIGTERM in which /health says no and work is still taken, so that balancers notice (0)")
+        ->option_text("S")
+        ->check(CLI::Range(0, 3600));
     app.add_option("--drain", options.drain_s, "Seconds that answers get to end after SIGTERM (30)")
         ->option_text("S")
         ->check(CLI::Range(0, 86'400));

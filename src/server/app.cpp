@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/json.h"
+#include "server/affinity.h"
 #include "server/dialect.h"
 #include "server/routes.h"
 #include "server/sse.h"
@@ -87,8 +88,10 @@ Reply<Ok> App::authorize(Call& call) const {
     if (options_.keys.empty()) return Ok{};
     const std::optional<std::string> secret = TRY(presented_key(call.head));
     const Key* const key = secret ? options_.keys.find(*secret) : nullptr;
+    const bool is_open =
+        call.route->access == Access::open || (options_.open_metrics && call.route->path == kMetricsPath);
     if (key == nullptr) {
-        if (call.route->access == Access::open) return Ok{};
+        if (is_open) return Ok{};
         return ApiError{.status = 401,
                         .type = "authentication_error",
                         .message = secret ? "the API key is not one of this server's"
@@ -98,8 +101,7 @@ Reply<Ok> App::authorize(Call& call) const {
     }
     call.entry.key = key->name;
     call.may_administrate = key->has(Scope::admin);
-    const bool fits = call.route->access == Access::open || key->has(Scope::admin) ||
-                      (call.route->access == Access::use && key->has(Scope::use));
+    const bool fits = is_open || key->has(Scope::admin) || (call.route->access == Access::use && key->has(Scope::use));
     if (fits) return Ok{};
     return ApiError{.status = 403,
                     .type = "permission_error",
@@ -155,7 +157,12 @@ App::Admission App::admit(RequestHead head, std::string remote) {
     return {call, std::nullopt};
 }
 
+void App::announce_end() {
+    ending_ = true;
+}
+
 void App::drain() {
+    ending_ = true;
     draining_ = true;
     pool_.stop_loading();
 }
@@ -189,6 +196,8 @@ std::shared_ptr<Exchange> App::answer(const CallPtr& call, const Dialect& dialec
         Reply<Ask> ask = dialect.parse(*body);
         if (!ask) return exchange->fail(std::move(ask).error());
         if (dialect.loaded != nullptr && ask->only_loads()) return load_only(call, std::move(*ask), exchange);
+        const std::string prefix = prefix_key(*ask);
+        if (!prefix.empty()) call->headers.emplace_back(kPrefixHeader, prefix);
         service_.answer(
             allowed(*call, std::move(*ask)),
             {.salt = call->entry.key, .owner = options_.keys.empty() ? call->entry.remote : call->entry.key}, exchange);

@@ -27,7 +27,8 @@ struct Route;
 
 struct AppOptions {
     GuardRules guard;
-    Keys keys;  // none: anybody who reaches the server may do anything
+    Keys keys;                  // none: anybody who reaches the server may do anything
+    bool open_metrics = false;  // /metrics needs no key
     LimitRules limits;
     ServiceOptions service;
     std::string version;
@@ -81,7 +82,9 @@ class App {
     // What did not even become a request.
     Response refuse(const ApiError& error) const;
 
-    // From now on new work is refused; /health says so.
+    // From now on /health says that the server ends, so that balancers send new work elsewhere,
+    void announce_end();
+    // and from now on it is refused.
     void drain();
     int under_way() const { return under_way_; }  // of the requests that generate
 
@@ -101,7 +104,8 @@ class App {
     Metrics metrics_;
     Monitor monitor_;
     Limits limits_;
-    std::atomic<bool> draining_ = false;
+    std::atomic<bool> ending_ = false;    // /health says so
+    std::atomic<bool> draining_ = false;  // and no new work is taken
     std::atomic<int> under_way_ = 0;
     Pulls pulls_;
     Workers workers_;  // last: its threads use the rest

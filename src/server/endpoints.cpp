@@ -208,7 +208,7 @@ Endpoints::Exchanged Endpoints::health(App& app, const CallPtr& /*call*/) {
         return Json{{"message", message}, {"type", "unavailable_error"}, {"code", 503}};
     };
     Json body = {{"status", "ok"}};
-    if (app.draining_) {
+    if (app.ending_) {
         body = {{"status", "draining"}, {"error", not_ready("the server is stopping")}};
     } else if (!error.empty()) {
         body = {{"status", "error"}, {"error", not_ready(error)}};

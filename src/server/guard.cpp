@@ -148,7 +148,7 @@ Reply<Headers> check_origin(const RequestHead& head, const GuardRules& rules) {
                                      text::to_valid_utf8(origin.substr(0, 200)), "ORIGIN"));
     }
     return Headers{{"access-control-allow-origin", origin},
-                   {"access-control-expose-headers", "x-request-id, retry-after"},
+                   {"access-control-expose-headers", "x-request-id, x-tandem-prefix, retry-after"},
                    {"vary", "origin"}};
 }
 

@@ -253,6 +253,8 @@ asio::awaitable<void> HttpServer::Impl::await_signal() {
 
 asio::awaitable<void> HttpServer::Impl::drain() {
     if (shared.draining.exchange(true)) co_return;
+    shared.app.announce_end();
+    co_await pause(options.notice_time);
     shared.app.drain();
     if (shared.app.under_way() > 0) {
         log::info("stopping when the requests under way have ended ({}); once more, and it ends at once",

@@ -27,6 +27,7 @@ struct HttpOptions {
     std::chrono::milliseconds body_time{300'000};
     std::chrono::milliseconds idle_time{75'000};   // between two requests
     std::chrono::milliseconds write_time{60'000};  // that a client may take to read some of an answer
+    std::chrono::milliseconds notice_time{0};      // after SIGTERM that new work is still taken while /health says no
     std::chrono::milliseconds drain_time{30'000};  // that answers under way get to end after SIGTERM
 };
 

@@ -29,7 +29,7 @@ class Keys {
     // Lines of `key scope[,scope] [name]`, the scopes being use and admin; # begins a comment. `source` stands in
     // messages, which never show a key.
     static Result<Keys> parse(std::string_view text, std::string_view source);
-    // Refuses a file that others than its owner may read or write.
+    // Refuses a file that others than its owner may read or write, but for one of root's that our group may read.
     static Result<Keys> load(const std::filesystem::path& path);
 
     bool empty() const { return keys_.empty(); }

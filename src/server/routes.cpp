@@ -13,7 +13,7 @@ std::span<const Route> routes() {
     static const Route all[] = {
         {"GET", "/", Access::open, nullptr, Endpoints::root},
         {"GET", "/health", Access::open, nullptr, Endpoints::health},
-        {"GET", "/metrics", Access::use, nullptr, Endpoints::metrics},
+        {"GET", kMetricsPath, Access::use, nullptr, Endpoints::metrics},
         {"GET", "/openapi.json", Access::open, nullptr, Endpoints::description},
         {"GET", "/api/tandem/live", Access::use, nullptr, Endpoints::live},
         {"POST", "/tokenize", Access::use, nullptr, Endpoints::tokenize},

@@ -16,6 +16,8 @@ enum class Access : uint8_t {
     admin,  //
 };
 
+inline constexpr std::string_view kMetricsPath = "/metrics";
+
 struct Route {
     std::string_view method;  // GET serves HEAD, too
     std::string_view path;    // one that ends with /* has a name there, which may have slashes

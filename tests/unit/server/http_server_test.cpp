@@ -202,6 +202,25 @@ TEST(HttpServer, HealthTellsHowFarLoadingIs) {
     EXPECT_THAT(server.get("/health"), HasSubstr("HTTP/1.1 200"));
 }
 
+// Balancers look once a second: until they have seen it they send what must not be lost.
+TEST(HttpServer, TakesWorkAfterItHasAnnouncedItsEnd) {
+    Running server;
+    const auto ask = [&server] {
+        const Client client(server.port());
+        std::string request = post("/v1/completions", R"({"prompt": "a cat", "max_tokens": 2})");
+        request.insert(request.find("Content-Length"), "Connection: close\r\n");
+        client.send(request);
+        return client.read_until("no such text");
+    };
+    EXPECT_THAT(ask(), HasSubstr("HTTP/1.1 200"));
+    server.app().announce_end();
+    EXPECT_THAT(server.get("/health"), HasSubstr("HTTP/1.1 503"));
+    EXPECT_THAT(server.get("/health"), HasSubstr(R"("status":"draining")"));
+    EXPECT_THAT(ask(), HasSubstr("HTTP/1.1 200"));
+    server.app().drain();
+    EXPECT_THAT(ask(), HasSubstr("HTTP/1.1 503"));
+}
+
 TEST(HttpServer, EndsWithoutWaitingForAModel) {
     std::promise<void> may_load;
     Running server({}, {}, may_load.get_future().share());
