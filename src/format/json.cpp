@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/json_reader.h"
+
 namespace tandem::format {
 
 namespace {
@@ -65,8 +67,8 @@ Json array_of(Members<Json> members) {
     return array;
 }
 
-// Takes the events of nlohmann's parser, which itself keeps no more than one token. What is not complete yet lies on
-// one stack: the members of every open object and array behind the value that they will become.
+// What a JsonReader tells. What is not complete yet lies on one stack: the members of every open object and array
+// behind the value that they will become.
 template <typename Json>
 class Builder {
   public:
@@ -74,16 +76,15 @@ class Builder {
 
     bool null() { return add(nullptr); }
     bool boolean(bool value) { return add(value); }
-    bool number_integer(int64_t value) { return add(value); }
-    bool number_unsigned(uint64_t value) { return add(value); }
-    bool number_float(double value, const std::string& /*text*/) {
+    bool natural(uint64_t value) { return add(value); }
+    bool negative(int64_t value) { return add(value); }
+    bool fraction(double value) {
         return ++fractions_ > limits_.fractions ? refuse(limits_.fractions, "fractions") : add(value);
     }
-    bool string(std::string& text) { return add(std::move(text)); }
-    bool binary(typename Json::binary_t& /*bytes*/) { return false; }  // JSON has none
+    bool string(std::string& text) { return keep() && add(std::move(text)); }
 
-    bool start_object(size_t /*size*/) { return open(true); }
-    bool start_array(size_t /*size*/) { return open(false); }
+    bool start_object() { return open(true); }
+    bool start_array() { return open(false); }
     bool end_object() { return close(); }
     bool end_array() { return close(); }
 
@@ -94,13 +95,7 @@ class Builder {
         return true;
     }
 
-    bool parse_error(size_t /*place*/, const std::string& /*token*/, const nlohmann::detail::exception& error) {
-        std::string_view reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-        if (const size_t end = reason.find("] "); end != std::string_view::npos) reason.remove_prefix(end + 2);
-        error_ = fmt::format("not valid JSON: {}", reason.substr(0, 200));  // it quotes the text
-        return false;
-    }
-
+    // Why it took no more; empty where it took everything.
     const std::string& error() const { return error_; }
     Json take() { return std::move(members_.front().value); }
 
@@ -124,12 +119,16 @@ class Builder {
         return true;
     }
 
+    bool keep() {
+        return ++kept_ > limits_.kept ? refuse(limits_.kept, "strings, arrays and objects") : true;
+    }
+
     bool open(bool is_object) {
         if (open_.size() >= static_cast<size_t>(limits_.depth)) {
             error_ = fmt::format("nested deeper than {} levels", limits_.depth);
             return false;
         }
-        if (!make_place()) return false;
+        if (!keep() || !make_place()) return false;
         open_.push_back({.begin = members_.size(), .is_object = is_object});
         return true;
     }
@@ -153,52 +152,18 @@ class Builder {
     std::vector<Member<Json>> members_;  // the first is the whole
     std::vector<Open> open_;
     size_t values_ = 0;
+    size_t kept_ = 0;
     size_t keys_ = 0;
     size_t fractions_ = 0;
     std::string error_;
 };
 
-// Where the string that begins at `begin` ends, behind its quote; npos: nowhere.
-size_t end_of_string(std::string_view text, size_t begin) {
-    for (size_t quote = text.find('"', begin + 1); quote != text.npos; quote = text.find('"', quote + 1)) {
-        size_t first = quote;
-        while (text[first - 1] == '\\') --first;  // ends at the opening quote at the latest
-        if ((quote - first) % 2 == 0) return quote + 1;
-    }
-    return text.npos;
-}
-
-bool is_of_number(char c) {
-    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
-}
-
-// What nlohmann's parser would read to its end, character by character, only to refuse it or to make one number of it.
-Status check_tokens(std::string_view text, const JsonLimits& limits) {
-    size_t at = 0;
-    while (at < text.size()) {
-        const char c = text[at];
-        if (c == '"') {
-            at = end_of_string(text, at);
-            if (at == text.npos) return fail("not valid JSON: a string has no end");
-        } else if (c == '-' || (c >= '0' && c <= '9')) {
-            const size_t begin = at;
-            while (at < text.size() && is_of_number(text[at])) ++at;
-            if (at - begin > limits.digits) return fail("a number has more than {} characters", limits.digits);
-        } else {
-            ++at;
-        }
-    }
-    return Ok{};
-}
-
 template <typename Json>
 Result<Json> parse(std::string_view text, std::string_view name, const JsonLimits& limits) {
-    if (limits.digits != SIZE_MAX) {
-        if (const Status tokens = check_tokens(text, limits); !tokens)
-            return fail("{}: {}", name, tokens.error().message);
-    }
     Builder<Json> builder(limits);
-    if (!Json::sax_parse(text.begin(), text.end(), &builder)) return fail("{}: {}", name, builder.error());
+    JsonTokens tokens(text, limits.digits);
+    if (!JsonReader(tokens, builder).read())
+        return fail("{}: {}", name, builder.error().empty() ? tokens.error() : builder.error());
     return builder.take();
 }
 

@@ -139,7 +139,7 @@ Reply<Ok> read_anthropic_messages(const Fields& body, const char* key, Ask& ask)
         const std::string text = TRY(text_of_content(*system, "system"));
         if (!text.empty()) conversation.add_text("system", text);
     }
-    const Json* const messages = TRY(body.required_array(key));
+    const Json* const messages = TRY(body.required_array(key, AskLimits().messages));
     if (messages->empty()) return bad_request(key, "messages: there must be at least one");
     for (size_t i = 0; i < messages->size(); ++i)
         TRY(read_anthropic_message((*messages)[i], fmt::format("messages[{}]", i), conversation));
@@ -151,7 +151,7 @@ Reply<Ok> read_anthropic_messages(const Fields& body, const char* key, Ask& ask)
 }
 
 Reply<Ok> read_anthropic_tools(const Fields& body, const char* key, Ask& ask) {
-    const Json* const tools = TRY(body.required_array(key));
+    const Json* const tools = TRY(body.required_array(key, AskLimits().tools));
     if (tools->empty()) return Ok{};
     ask.tools = Json::array();
     for (size_t i = 0; i < tools->size(); ++i) {

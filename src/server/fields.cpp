@@ -149,9 +149,11 @@ Reply<std::string> Fields::required_text(const char* key) const {
     return value->get<std::string>();
 }
 
-Reply<const Json*> Fields::required_array(const char* key) const {
+Reply<const Json*> Fields::required_array(const char* key, size_t most) const {
     const Json* const value = find(key);
     if (value == nullptr || !value->is_array()) return wrong(key, "an array");
+    if (value->size() > most)
+        return bad_request(name(key), "{}: {} of them; at most {}", name(key), value->size(), most);
     return value;
 }
 

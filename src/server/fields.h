@@ -1,6 +1,7 @@
 // Reads the fields of a request's JSON object; what has another type than expected is an error that names the field.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ class Fields {
     Reply<Ok> read_logit_bias(const char* key, std::vector<std::pair<int32_t, float>>& out) const;
 
     Reply<std::string> required_text(const char* key) const;
-    Reply<const Json*> required_array(const char* key) const;
+    // `most`: so that what is refused for its number is not read first.
+    Reply<const Json*> required_array(const char* key, size_t most = SIZE_MAX) const;
 
     ApiError wrong(const char* key, std::string_view expected) const;
 

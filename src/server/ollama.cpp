@@ -125,14 +125,14 @@ Reply<Json> read_ollama_message(const Json& json, const std::string& path) {
 }
 
 Reply<Ok> read_ollama_messages(const Fields& body, const char* key, Ask& ask) {
-    const Json& messages = *TRY(body.required_array(key));
+    const Json& messages = *TRY(body.required_array(key, AskLimits().messages));
     for (size_t i = 0; i < messages.size(); ++i)
         ask.messages.push_back(TRY(read_ollama_message(messages[i], fmt::format("{}[{}]", key, i))));
     return Ok{};
 }
 
 Reply<Ok> read_ollama_tools(const Fields& body, const char* key, Ask& ask) {
-    const Json& tools = *TRY(body.required_array(key));
+    const Json& tools = *TRY(body.required_array(key, AskLimits().tools));
     for (size_t i = 0; i < tools.size(); ++i) TRY(check_tool(tools[i], fmt::format("{}[{}]", key, i)));
     if (!tools.empty()) ask.tools = tools;
     return Ok{};

@@ -62,11 +62,8 @@ Reply<Json> parse_message(const Json& message, const std::string& path) {
 }
 
 Reply<Ok> parse_messages(const Fields& body, const char* key, Ask& ask) {
-    const Json* const messages = TRY(body.required_array(key));
+    const Json* const messages = TRY(body.required_array(key, AskLimits().messages));
     if (messages->empty()) return bad_request("messages", "messages is empty: there is nothing to answer");
-    if (messages->size() > static_cast<size_t>(AskLimits().messages)) {
-        return bad_request("messages", "messages: {} of them; at most {}", messages->size(), AskLimits().messages);
-    }
     for (size_t i = 0; i < messages->size(); ++i) {
         ask.messages.push_back(TRY(parse_message((*messages)[i], fmt::format("messages[{}]", i))));
     }
@@ -85,7 +82,7 @@ Reply<text::TokenId> parse_token(const Json& value, const std::string& name) {
 }
 
 Reply<Ok> parse_tools(const Fields& body, const char* key, Ask& ask) {
-    const Json& tools = *TRY(body.required_array(key));
+    const Json& tools = *TRY(body.required_array(key, AskLimits().tools));
     for (size_t i = 0; i < tools.size(); ++i) TRY(check_tool(tools[i], fmt::format("{}[{}]", key, i)));
     if (!tools.empty()) ask.tools = tools;
     return Ok{};

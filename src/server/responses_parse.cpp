@@ -115,6 +115,7 @@ Reply<Ok> read_input(const Fields& body, const char* key, Ask& ask) {
     if (input != nullptr && input->is_string()) {
         items.add_text("user", input->get<std::string>());
     } else if (input != nullptr && input->is_array() && !input->empty()) {
+        TRY(body.required_array(key, AskLimits().messages));
         for (size_t i = 0; i < input->size(); ++i) {
             const Fields item = TRY(Fields::of((*input)[i], fmt::format("input[{}]", i)));
             TRY(read_item(item, items));
@@ -127,7 +128,7 @@ Reply<Ok> read_input(const Fields& body, const char* key, Ask& ask) {
 }
 
 Reply<Ok> read_function_tools(const Fields& body, const char* key, Ask& ask) {
-    const Json* const tools = TRY(body.required_array(key));
+    const Json* const tools = TRY(body.required_array(key, AskLimits().tools));
     if (tools->empty()) return Ok{};
     ask.tools = Json::array();
     for (size_t i = 0; i < tools->size(); ++i) {

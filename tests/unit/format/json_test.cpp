@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <random>
 
 #include <nlohmann/json.hpp>
 
@@ -81,6 +82,8 @@ TEST(ParseJson, BoundsWhatIsMade) {
     EXPECT_THAT(refusal("\""), testing::HasSubstr("a string has no end"));
     EXPECT_EQ(refusal("[1,2,3,4,5,6]", few), "x: more than 6 values");
     EXPECT_EQ(refusal("[[],[],[],[],[],[]]", few), "x: more than 6 values");
+    EXPECT_EQ(refusal(R"([[],"a",{},1,2,3])", {.kept = 4}), "");
+    EXPECT_EQ(refusal(R"([[],"a",{},1,"b"])", {.kept = 4}), "x: more than 4 strings, arrays and objects");
 }
 
 TEST(ParseJson, BoundsTheDepth) {
@@ -90,6 +93,94 @@ TEST(ParseJson, BoundsTheDepth) {
     EXPECT_EQ(refusal(nested(1000000)), "x: nested deeper than 64 levels");
     EXPECT_EQ(refusal(std::string(1000000, '[')), "x: nested deeper than 64 levels");
     EXPECT_EQ(refusal(nested(3), {.depth = 2}), "x: nested deeper than 2 levels");
+}
+
+// What the library that keeps the values would read, and what it would not.
+void expect_as_the_library(const std::string& text) {
+    const nlohmann::json expected = nlohmann::json::parse(text, nullptr, false);
+    const auto parsed = parse_json(text, "x");
+    ASSERT_EQ(static_cast<bool>(parsed), !expected.is_discarded()) << testing::PrintToString(text);
+    if (!parsed) return;
+    EXPECT_EQ(*parsed, expected) << text;
+    EXPECT_EQ(parsed->dump(), expected.dump()) << text;  // 1 and 1.0 are equal
+}
+
+TEST(ParseJson, ReadsWhatTheLibraryReads) {
+    for (const char* const number :
+         {"0",      "-0",     "00",       "-",         "+1",   "1.",    ".5",
+          "1.5e",   "1e+",    "1e5",      "-0.0",      "1E-7", "0x10",  "1e308",
+          "-1e309", "5e-324", "1e-400",   "0e1",       "01",   "1.5.5", "1e1e1",
+          "1_0",    "NaN",    "Infinity", "-Infinity", "- 1",  "1-",    "2.2250738585072014e-308"}) {
+        expect_as_the_library(number);
+    }
+    for (const char* const whole : {"9223372036854775807", "9223372036854775808", "-9223372036854775808",
+                                    "-9223372036854775809", "18446744073709551615", "18446744073709551616"}) {
+        expect_as_the_library(whole);
+    }
+    for (const char* const string :
+         {"\"\\u00e9\"", "\"\\ud83d\\ude00\"", "\"\\ud83d\"", "\"\\ude00\"",   "\"\\ud83dx\"", "\"\\ud83d\\u0041\"",
+          "\"\\u12\"",   "\"\\u12g4\"",        "\"\\u+123\"", "\"\\u-123\"",   "\"\\x\"",      "\"\\\"",
+          "\"\n\"",      "\"\x7f\"",           "\"\\u0000\"", "\"\\/\\b\\f\"", "'a'",          "\"a",
+          "\"a\" \"b\"", "\xEF\xBB\xBF 1",     "\xEF\xBB 1",  "tru",           "truex",        "True",
+          "nulls"}) {
+        expect_as_the_library(string);
+    }
+}
+
+// Every two bytes of the first kind with the borders of what may follow them.
+TEST(ParseJson, TakesTheUtf8ThatTheLibraryTakes) {
+    const std::string borders = "\x20\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xff";
+    for (int first = 0x7F; first <= 0xFF; ++first) {
+        for (const char second : borders) {
+            for (const std::string& rest :
+                 {std::string(), std::string("\x80"), std::string("\xbf\x80"), std::string("a")}) {
+                expect_as_the_library('"' + std::string(1, static_cast<char>(first)) + second + rest + '"');
+            }
+        }
+    }
+}
+
+TEST(ParseJson, ReadsDamagedTextsAsTheLibraryDoes) {
+    const std::string text =
+        "{\"b\": [1, -2, 3.5e1, true, false, null, \"x\\n\\u00e9\\ud83d\\ude00\", [], {}],\n \"a\": {\"z\": [[1], "
+        "[2]]}, \"\": 0}";
+    const std::string letters = "{}[]\",:\\ \t10-+.eEu\xC3\xA9\x01tfn";
+    std::mt19937 random(1);
+    const auto below = [&](size_t most) { return random() % most; };
+    for (int round = 0; round < 20'000; ++round) {
+        std::string damaged = text;
+        for (size_t changes = 1 + below(3); changes > 0 && !damaged.empty(); --changes) {
+            const size_t at = below(damaged.size());
+            const char letter = letters[below(letters.size())];
+            switch (below(4)) {
+                case 0:
+                    damaged[at] = letter;
+                    break;
+                case 1:
+                    damaged.insert(at, 1, letter);
+                    break;
+                case 2:
+                    damaged.erase(at, 1);
+                    break;
+                default:
+                    damaged.resize(at + 1);
+            }
+        }
+        expect_as_the_library(damaged);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(ParseJson, SaysWhereAndWhy) {
+    EXPECT_EQ(refusal("{\"a\": 1,\n \"b\" 2}"),
+              "x: not valid JSON: parse error at line 2, column 6: a colon is missing behind a key");
+    EXPECT_EQ(refusal("[1 2]"), "x: not valid JSON: parse error at line 1, column 4: a comma or ] is missing");
+    EXPECT_EQ(refusal("[1,]"), "x: not valid JSON: parse error at line 1, column 4: this is no value");
+    EXPECT_EQ(refusal(""), "x: not valid JSON: parse error at line 1, column 1: the text ends where a value must come");
+    EXPECT_EQ(refusal("1 1"), "x: not valid JSON: parse error at line 1, column 3: there is more behind the value");
+    EXPECT_EQ(refusal(std::string("1\0", 2)),
+              "x: not valid JSON: parse error at line 1, column 2: there is more behind the value");
+    EXPECT_THAT(refusal("1e999"), HasSubstr("a number is too large for a double"));
 }
 
 TEST(ParseJson, KeepsErrorsShort) {
