@@ -169,7 +169,7 @@ Command add_bench(CLI::App& parent) {
         ->transform(CLI::IsMember(types, CLI::ignore_case));
     list("--decode", options->decode, "Numbers of sequences to decode together; 0: none (1,8,32)");
     list("--context", options->contexts, "Positions they have behind them (512,4096)");
-    list("--prompt", options->prompts, "Lengths of prompts; 0: none (512,4096)");
+    list("--prompt", options->prompts, "Lengths of prompts (prefill); 0: none (512,4096)");
     app->add_option("--repeat", options->repetitions,
                     "Repetitions of each measurement (80, or those of 20 s and at least 10)")
         ->option_text("N")

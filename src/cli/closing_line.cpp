@@ -30,9 +30,11 @@ std::string closing_line(const Chat& chat, const Answer& answer) {
     std::string ending;
     if (generation.reason == engine::FinishReason::cancelled) ending = "; stopped";
     if (generation.reason == engine::FinishReason::length) ending = "; cut at its greatest length";
-    return fmt::format("[prompt {} tokens{}{}; answer {} tokens{}{}; {}{}]", generation.prompt_tokens, cached,
-                       speed(generation.prompt_rate()), generation.tokens.size(), speed(generation.generate_rate()),
-                       guessed, chat.device().name, ending);
+    const int used = generation.prompt_tokens + static_cast<int>(generation.tokens.size());
+    return fmt::format("[prompt {} tokens{}{}; answer {} tokens{}{}; context {} of {} ({} %); {}{}]",
+                       generation.prompt_tokens, cached, speed(generation.prompt_rate()), generation.tokens.size(),
+                       speed(generation.generate_rate()), guessed, used, chat.context(), 100 * used / chat.context(),
+                       chat.device().name, ending);
 }
 
 }  // namespace tandem::cli

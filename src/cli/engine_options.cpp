@@ -30,12 +30,14 @@ void add_engine_options(CLI::App& app, EngineChoice& options) {
 }
 
 void add_guessing_options(CLI::App& app, EngineChoice& options) {
-    CLI::Option* const lookup = app.add_flag(
-        "--lookup", options.lookup, "Guess ahead what the text said before: faster where it repeats, the same answer");
+    CLI::Option* const lookup =
+        app.add_flag("--lookup", options.lookup,
+                     "Speculative decoding by what the text said before: faster where it repeats, the same answer");
     lookup->option_text(" ");
-    app.add_option("--draft", options.draft,
-                   "Guess ahead with a small model of the same vocabulary: faster where it is often right, the same "
-                   "answer")
+    app.add_option(
+           "--draft", options.draft,
+           "Speculative decoding by a small model of the same vocabulary: faster where it is often right, the same "
+           "answer")
         ->option_text("MODEL")
         ->excludes(lookup);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/answer_text.h"
 #include "cli/closing_line.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -11,7 +12,6 @@
 #include "cli/slash_commands.h"
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
-#include "cli/word_wrap.h"
 
 namespace tandem::cli {
 
@@ -109,9 +109,9 @@ bool Repl::leaves_on_interrupt(const std::string& typed) {
 }
 
 void Repl::show_answer(const std::function<Result<Answer>(const OnText& on_text)>& ask) {
-    WordWrap wrap(output_columns);
-    const Result<Answer> answer = ask([&](std::string_view piece) { print(wrap.push(piece)); });
-    print(wrap.finish());
+    AnswerText text(options_.shows_markdown, output_columns);
+    const Result<Answer> answer = ask([&](std::string_view piece) { print(text.push(piece)); });
+    print(text.finish());
     const bool stopped = take_interrupt();
     if (!answer) {
         note(fmt::format("tandem: {}", answer.error().message));

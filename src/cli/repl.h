@@ -10,6 +10,7 @@ namespace tandem::cli {
 struct ReplOptions {
     bool quiet = false;    // no closing lines
     bool verbose = false;  // the seed of each answer
+    bool shows_markdown = false;
 };
 
 // The exit code: not 0 when the last /save failed.

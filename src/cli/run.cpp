@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/answer_text.h"
 #include "cli/chat.h"
 #include "cli/closing_line.h"
 #include "cli/command.h"
@@ -15,7 +16,6 @@
 #include "cli/run_arguments.h"
 #include "cli/standard_input.h"
 #include "cli/text_output.h"
-#include "cli/word_wrap.h"
 
 namespace tandem::cli {
 
@@ -32,6 +32,9 @@ struct RunOptions {
     bool json = false;
     bool quiet = false;
     bool verbose = false;
+    bool no_markdown = false;
+
+    bool shows_markdown() const { return !no_markdown && can_show_markdown(); }
 };
 
 // Somebody may have sent a text along: a file or a pipe, not what a program is started with that has no input.
@@ -84,11 +87,11 @@ std::string to_json(const Chat& chat, const Answer& answer) {
 
 Result<int> answer_once(Chat& chat, const std::string& prompt, const RunOptions& options) {
     catch_interrupts(SecondInterrupt::ends_program);
-    WordWrap wrap(output_columns);
-    const auto stream = [&](std::string_view piece) { print(wrap.push(piece)); };
+    AnswerText text(options.shows_markdown(), output_columns);
+    const auto stream = [&](std::string_view piece) { print(text.push(piece)); };
     const Answer answer =
         TRY(chat.ask(prompt, options.settings, options.json ? std::function<void(std::string_view)>() : stream));
-    print(options.json ? to_json(chat, answer) : wrap.finish() + "\n");
+    print(options.json ? to_json(chat, answer) : text.finish() + "\n");
     if (options.verbose) note(fmt::format("[seed {}]", answer.seed));
     if (!options.quiet) note(closing_line(chat, answer));
     return answer.generation.reason == engine::FinishReason::cancelled ? kExitInterrupted : 0;
@@ -103,7 +106,8 @@ Result<int> run(RunOptions& options) {
         note("[this model has no chat template: the text is completed as it is]");
     }
     if (prompt) return answer_once(*chat, *prompt, options);
-    return run_repl(*chat, options.settings, {.quiet = options.quiet, .verbose = options.verbose});
+    return run_repl(*chat, options.settings,
+                    {.quiet = options.quiet, .verbose = options.verbose, .shows_markdown = options.shows_markdown()});
 }
 
 std::string option_name(const Parameter& parameter) {
@@ -183,6 +187,8 @@ Command add_run(CLI::App& parent) {
     app->add_flag("--raw", options->chat.raw, "Complete the text as it is, without the model's chat template");
     app->add_flag("--json", options->json, "Print one JSON object: text, ids, finish reason, timings");
     app->add_flag("-q,--quiet", options->quiet, "No closing line, no notices");
+    app->add_flag("--no-markdown", options->no_markdown,
+                  "On a terminal, show answers as they are written: no bold, no colour, marks as they come");
     app->add_flag("-v,--verbose", options->verbose, "Print the seed of each answer");
     add_engine_options(*app, options->chat.engine);
     add_guessing_options(*app, options->chat.engine);

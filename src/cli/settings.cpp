@@ -165,8 +165,8 @@ const Parameter kParameters[] = {
      "Hold the answer to a grammar: 'json' (any object), a JSON Schema, or a file with one or with GBNF", false,
      set_grammar,
      [](const Settings& settings) { return settings.grammar ? settings.grammar_source : std::string("none"); }},
-    {"max_tokens", "N", "Most tokens of an answer; 0: until the context is full (0)", false, set_max_tokens,
-     [](const Settings& settings) { return fmt::format("{}", settings.max_tokens); }},
+    {"max_tokens", "N", "Most tokens of an answer; 0: until the model ends it (EOS) or the context is full (0)", false,
+     set_max_tokens, [](const Settings& settings) { return fmt::format("{}", settings.max_tokens); }},
 };
 
 }  // namespace

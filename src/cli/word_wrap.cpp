@@ -14,24 +14,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr size_t kTab = 8;
-constexpr size_t kLeastFence = 3;
-constexpr size_t kMostIndent = 3;  // of a fence, as Markdown has it
-constexpr size_t kStartBytes = 64;
-
-struct Fence {
-    std::string_view marks;  // "```" of "  ```cpp"; empty when the line is none
-    std::string_view rest;
-};
-
-Fence fence_of(std::string_view line) {
-    const size_t indent = line.find_first_not_of(' ');
-    if (indent == std::string_view::npos || indent > kMostIndent) return {};
-    line.remove_prefix(indent);
-    if (line[0] != '`' && line[0] != '~') return {};
-    const size_t length = std::min(line.find_first_not_of(line[0]), line.size());
-    if (length < kLeastFence) return {};
-    return {line.substr(0, length), line.substr(length)};
-}
 
 }  // namespace
 
@@ -51,6 +33,11 @@ std::string WordWrap::push(std::string_view piece) {
     return std::exchange(out_, {});
 }
 
+std::string WordWrap::style(std::string_view sequence) {
+    (fence_.is_code() ? out_ : word_) += sequence;
+    return std::exchange(out_, {});
+}
+
 std::string WordWrap::finish() {
     if (!partial_.empty()) add(std::exchange(partial_, {}), 0);
     end_word();
@@ -67,8 +54,8 @@ void WordWrap::add(std::string_view bytes, uint32_t code) {
         end_line();
         return;
     }
-    if (line_start_.size() + bytes.size() <= kStartBytes) line_start_ += bytes;
-    if (!fence_.empty()) {  // code: as it comes
+    fence_.add(bytes);
+    if (fence_.is_code()) {  // as it comes
         out_ += bytes;
         return;
     }
@@ -106,14 +93,7 @@ void WordWrap::end_word() {
 }
 
 void WordWrap::end_line() {
-    const Fence fence = fence_of(line_start_);
-    if (fence_.empty()) {
-        const bool inline_code = fence.rest.find('`') != std::string_view::npos;
-        if (!inline_code) fence_ = fence.marks;
-    } else if (fence.marks.starts_with(fence_) && fence.rest.find_first_not_of(' ') == std::string_view::npos) {
-        fence_.clear();  // as long as the one that opened, or longer
-    }
-    line_start_.clear();
+    fence_.end_line();
     column_ = 0;
     spaces_width_ = 0;
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cli/code_fence.h"
+
 namespace tandem::cli {
 
 // A word is held back until its end is there, so that nothing on the screen has to be taken back. Lines between ```
@@ -17,6 +19,8 @@ class WordWrap {
 
     // What can be shown of the text so far.
     std::string push(std::string_view piece);
+    // A control sequence, which takes no columns: it goes where the next character goes.
+    std::string style(std::string_view sequence);
     // The rest, when the text ends.
     std::string finish();
 
@@ -27,11 +31,10 @@ class WordWrap {
 
     std::function<size_t()> columns_;
     std::string out_;
-    std::string partial_;     // bytes of a character that is not complete
-    std::string spaces_;      // before the word, shown only when the word follows on the same line
-    std::string word_;        // held back
-    std::string line_start_;  // the first characters of the line, which tell a fence
-    std::string fence_;       // that opened the code we are in; empty: in text
+    std::string partial_;  // bytes of a character that is not complete
+    std::string spaces_;   // before the word, shown only when the word follows on the same line
+    std::string word_;     // held back
+    CodeFence fence_;
     size_t column_ = 0;
     size_t spaces_width_ = 0;
     size_t word_width_ = 0;

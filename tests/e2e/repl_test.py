@@ -295,6 +295,32 @@ class Repl(harness.Case):
         self.leave(terminal)
         self.assertNotIn(b"\x1b", terminal.raw)
 
+    def test_markdown_is_shown_lightly_on_a_terminal(self):
+        grammar = self.write("text.gbnf", 'root ::= "# A fox\\n- **red** and `quick`, 2**3\\n```\\nx = **1**\\n```\\n"')
+        plain = "# A fox\n- **red** and `quick`, 2**3\n```\nx = **1**\n```\n"
+        terminal = self.start("--grammar", grammar, NO_COLOR="")
+        self.ask(terminal, "Write.")
+        self.assertIn("A fox\n\u2022 red and quick, 2**3\n```\nx = **1**\n```\n", terminal.shown)
+        for part in (b"\x1b[1mA fox\x1b[22m", b"\x1b[1mred\x1b[22m", b"\x1b[36mquick\x1b[39m", b"\x1b[36mx = **1**\x1b[39m"):
+            self.assertIn(part, terminal.raw)
+        self.leave(terminal)
+        for options, environment in ((["--no-markdown"], {"NO_COLOR": ""}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
+            terminal = self.start("--grammar", grammar, *options, **environment)
+            self.ask(terminal, "Write.")
+            self.assertIn(plain, terminal.shown)
+            self.assertNotIn(b"\x1b[1m", terminal.raw)
+            self.leave(terminal)
+        self.assertEqual(self.ok("run", "tales", "Write.", "--grammar", grammar), plain + "\n")
+
+    def test_the_closing_line_says_how_full_the_context_is(self):
+        terminal = self.start("-n", 20, "--context", 256)
+        terminal.line("Tell me a story about a fox.")
+        first = terminal.expect(r"\[prompt (\d+) tokens[^\]]*; answer (\d+) tokens[^\]]*; context (\d+) of 256 \((\d+) %\)")
+        used = int(first[1]) + int(first[2])
+        self.assertEqual((int(first[3]), int(first[4])), (used, 100 * used // 256))
+        terminal.expect(r">>> ")
+        self.leave(terminal)
+
     def test_ways_to_leave(self):
         for command in ("/exit", "/quit", "/bye"):
             self.leave(self.start(), command)

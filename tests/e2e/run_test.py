@@ -24,7 +24,8 @@ class Run(harness.Case):
         self.assertEqual(answer["answer_tokens"], len(answer["ids"]))
         self.assertGreater(len(answer["text"]), 20)
         self.assertRegex(streamed.stderr.decode(),
-                         r"\A\[prompt \d+ tokens, [\d.]+ tokens/s; answer \d+ tokens, [\d.]+ tokens/s; cpu[^\]]*\]\n\Z")
+                         r"\A\[prompt \d+ tokens, [\d.]+ tokens/s; answer \d+ tokens, [\d.]+ tokens/s; "
+                         r"context \d+ of \d+ \(\d+ %\); cpu[^\]]*\]\n\Z")
 
     def test_same_seed_same_text(self):
         first, second, other = (self.answer(STORY, "--seed", seed, "-n", 40)["ids"] for seed in (5, 5, 6))
