@@ -366,13 +366,28 @@ Endpoints::Exchanged Endpoints::ollama_create(App& app, const CallPtr& call) {
 }
 
 Endpoints::Exchanged Endpoints::catalog(App& app, const CallPtr& /*call*/) {
+    const hub::Places* const library = app.pool_.library();
+    const std::vector<hub::LocalModel> local = library ? hub::find_models(*library) : std::vector<hub::LocalModel>();
+    // The one that was fetched by its name, by the name it is asked for.
+    const auto here = [&](std::string_view repo) {
+        for (const hub::LocalModel& model : local) {
+            if (model.name == repo || model.name.starts_with(std::string(repo) + ":")) return Json(model.name);
+        }
+        return Json();
+    };
+    const double largest = kShareForWeights * static_cast<double>(device::host_memory().size_bytes);
     Json list = Json::array();
-    const auto memory = static_cast<double>(device::host_memory().size_bytes);
     for (const hub::CatalogEntry& entry : hub::catalog()) {
-        const bool fits = entry.size_gb * 1e9 <= kShareForWeights * memory;
-        list.push_back({{"name", entry.name}, {"size_gb", entry.size_gb}, {"fits", fits}, {"about", entry.about}});
+        list.push_back({{"name", entry.name},
+                        {"repository", entry.repo},
+                        {"size_gb", entry.size_gb},
+                        {"fits", entry.size_gb * 1e9 <= largest},
+                        {"about", entry.about},
+                        {"here", here(entry.repo)}});
     }
-    return respond(Json{{"can_pull", app.pool_.library() != nullptr}, {"models", std::move(list)}});
+    return respond(Json{{"can_pull", library != nullptr},
+                        {"largest_bytes", static_cast<uint64_t>(largest)},
+                        {"models", std::move(list)}});
 }
 
 }  // namespace tandem::server

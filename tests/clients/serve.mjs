@@ -17,9 +17,13 @@ async function freePort() {
 }
 
 // args: what follows "tandem serve --port N", with the embedded model when nothing is given. known: a port to take again.
-export async function startServer(args = ["tales"], known = undefined) {
+// variables: of its environment.
+export async function startServer(args = ["tales"], known = undefined, variables = {}) {
   const port = known ?? await freePort();
-  const child = spawn(BINARY, ["serve", "--port", String(port), ...args], { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(BINARY, ["serve", "--port", String(port), ...args], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, ...variables },
+  });
   let log = "";
   child.stderr.setEncoding("utf8").on("data", (text) => (log += text));
   const url = `http://127.0.0.1:${port}`;

@@ -1,9 +1,12 @@
 // The page in a real browser, before a real server with the embedded model. Pictures land in build/web_tests/.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 import { live, startServer, until } from "../clients/serve.mjs";
@@ -333,6 +336,96 @@ inBrowser("another server with other models, or none, is told", DESKTOP, async (
   await page.waitForSelector("text=This server has no model yet.");
   assert.equal(await page.innerText("#model option"), "No models");
   await checkAccess(page, "no models");
+});
+
+// Lists as a server with a library has them, whatever lies on the machine that tests it.
+const withLibrary = async (page, { pull }) => {
+  const details = { family: "gemma3", parameter_size: "4.3B", quantization_level: "Q4_K_M" };
+  const models = [{ name: "tales", size: 24e6, details: {} }, { name: "big", size: 400e9, details }];
+  await page.route("**/api/tags", (route) => route.fulfill({ json: { models } }));
+  const offer = (name, size_gb, fits, here = null) => ({ name, size_gb, fits, here, about: "for tests" });
+  const offers = [offer("gemma3:4b", 2.5, true), offer("huge:1t", 600, false), offer("little", 0.02, true, "tales")];
+  await page.route("**/api/tandem/catalog", (route) =>
+    route.fulfill({ json: { can_pull: Boolean(pull), largest_bytes: 20e9, models: offers } }));
+  await page.route("**/api/pull", (route) => route.fulfill(pull));
+};
+
+inBrowser("the models: what is there, what fits, by keyboard alone", DESKTOP, async (page) => {
+  await withLibrary(page, { pull: { status: 404, json: { error: "'odd' is not known: name a model of Hugging Face" } } });
+  await page.focus("#model");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#models[open] #models-here li");
+  assert.deepEqual(await page.locator("#models-here .name").allInnerTexts(), ["tales\nloaded", "big\ngemma3 · 4.3B · Q4_K_M"]);
+  assert.deepEqual(await page.locator("#models-here .fit").allInnerTexts(), ["24.0 MB\nfits", "400.0 GB\ntoo large"]);
+  assert.deepEqual(await page.locator("#models-offered button").allInnerTexts(), ["Fetch", "Fetch", "Use"]);
+  await checkAccess(page, "models");
+  await picture(page, "models");
+  await page.focus("#pull-name");
+  await page.keyboard.type("odd");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pull .error");
+  assert.match(await page.innerText(".pull"), /odd could not be fetched[\s\S]*'odd' is not known/);
+  await checkAccess(page, "a pull that failed");
+  await picture(page, "models-failed");
+  await page.click(".pull >> text=Dismiss");
+  assert.equal(await page.locator(".pull").count(), 0);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("#models[open]").count(), 0);
+});
+
+inBrowser("a pull that ends in the middle says so; a server that keeps to its models is told", DESKTOP, async (page) => {
+  const line = (value) => JSON.stringify(value) + "\n";
+  const begun = line({ status: "pulling manifest" }) + line({ status: "pulling a", digest: "a", total: 2e9, completed: 5e8 });
+  await withLibrary(page, { pull: { contentType: "application/x-ndjson", body: begun } });
+  await page.click("#open-models");
+  await page.click("[aria-label='Fetch gemma3:4b']");
+  await page.waitForSelector(".pull .error >> text=The connection to the server was lost");
+  await page.click(".pull >> text=Dismiss");
+  await page.unroute("**/api/pull");
+  const noRoom = begun + line({ error: "no room on the disk: 1.5 GB are missing" });
+  await page.route("**/api/pull", (route) => route.fulfill({ contentType: "application/x-ndjson", body: noRoom }));
+  await page.click("[aria-label='Fetch gemma3:4b']");
+  await page.waitForSelector(".pull .error >> text=no room on the disk");
+  await page.click("#models-close");
+  await withLibrary(page, { pull: null });
+  await page.click("#open-models");
+  await page.waitForSelector("#models-notice >> text=This server keeps to the models that it was started with.");
+  assert.ok(await page.isHidden("#models-offered-part"));
+});
+
+// Its own server, with a library of its own and a hub that keeps half of the file until it is told to go on.
+test("a model is fetched, and answers", async () => {
+  const home = await mkdtemp(join(tmpdir(), "tandem-web-"));
+  const hub = spawn("python3", ["-B", new URL("hub.py", import.meta.url).pathname], { stdio: ["pipe", "pipe", "inherit"] });
+  const [line] = await once(createInterface(hub.stdout), "line");
+  const variables = { HOME: home, HF_ENDPOINT: line, HF_HOME: join(home, "hf"), XDG_DATA_HOME: join(home, "data"), no_proxy: "localhost" };
+  const fetching = await startServer(["tales"], undefined, variables);
+  const context = await browser.newContext({ ...DESKTOP, reducedMotion: "reduce" });
+  context.setDefaultTimeout(60_000);
+  try {
+    const page = await context.newPage();
+    await page.goto(fetching.url);
+    await page.waitForSelector("#model:enabled");
+    await page.click("#open-models");
+    await page.click("[aria-label='Fetch gemma3:1b']");
+    await page.waitForSelector(".pull >> text=/\\d+\\.\\d MB of 8\\.5 MB/");
+    await page.waitForFunction(() => Number(document.querySelector(".pull [role=progressbar]").ariaValueNow) > 0);
+    await checkAccess(page, "a pull");
+    await picture(page, "models-fetching");
+    hub.stdin.write("\n");
+    await page.waitForSelector("#models-notice >> text=gemma3:1b is here.");
+    assert.equal(await page.locator(".pull").count(), 0);
+    await page.click("[aria-label='Use gemma3:1b']");
+    assert.equal(await page.$eval("#model", (select) => select.value), "ggml-org/gemma-3-1b-it-GGUF:Q4_K_M");
+    await ask(page, STORY);
+    assert.match(await answers(page).innerText(), /fox/i);
+  } finally {
+    await context.close();
+    await fetching.stop();
+    hub.kill();
+    await rm(home, { recursive: true });
+  }
 });
 
 inBrowser("an answer that stopped at a limit goes on where it ended", DESKTOP, async (page) => {

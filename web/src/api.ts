@@ -1,13 +1,36 @@
 // What the page asks the server: models, chat, and the live view of the machine.
 
 import { preferences } from "./preferences.ts";
-import { readEvents } from "./sse.ts";
+import { readEvents, readLines } from "./sse.ts";
 
 export interface Model {
   id: string;
   state?: string;
   max_model_len?: number; // its context, once it has been loaded
   default_sampling?: Record<string, number>;
+}
+
+// One that is on the server's machine, as Ollama's API has it.
+export interface LocalModel {
+  name: string;
+  size: number; // bytes
+  details: { family?: string; parameter_size?: string; quantization_level?: string };
+}
+
+// What can be fetched by a short name.
+export interface Catalog {
+  can_pull: boolean;
+  largest_bytes: number; // of a model that fits the machine
+  models: { name: string; size_gb: number; fits: boolean; about: string; here: string | null }[];
+}
+
+// One file of a model on its way, or a word on what is done.
+export interface PullLine {
+  status?: string;
+  digest?: string;
+  total?: number;
+  completed?: number;
+  error?: string;
 }
 
 export interface ChatRequest {
@@ -93,6 +116,27 @@ export async function listModels(): Promise<Model[]> {
   return ((await response.json()) as { data: Model[] }).data;
 }
 
+export async function listLocal(): Promise<LocalModel[]> {
+  const response = await ask("api/tags", {});
+  return ((await response.json()) as { models: LocalModel[] }).models;
+}
+
+export async function readCatalog(): Promise<Catalog> {
+  return (await (await ask("api/tandem/catalog", {})).json()) as Catalog;
+}
+
+export async function* pullModel(name: string, signal: AbortSignal): AsyncGenerator<PullLine> {
+  const response = await ask("api/pull", { method: "POST", body: JSON.stringify({ model: name }), signal });
+  let succeeded = false;
+  for await (const text of unbroken(readLines(response.body!), signal)) {
+    const line = JSON.parse(text) as PullLine;
+    if (line.error) throw errorOf({ message: line.error }, response.status);
+    succeeded ||= line.status === "success";
+    yield line;
+  }
+  if (!succeeded) throw new ApiError("The connection ended before the model was there", 0, { begun: true });
+}
+
 // Null: nobody answers.
 export async function askHealth(): Promise<Health | null> {
   try {
@@ -122,10 +166,14 @@ export async function* streamLive(signal: AbortSignal): AsyncGenerator<Live> {
   for await (const data of events(response, signal)) yield JSON.parse(data) as Live;
 }
 
+function events(response: Response, signal: AbortSignal): AsyncGenerator<string> {
+  return unbroken(readEvents(response.body!), signal);
+}
+
 // A connection that breaks is told by the browser as a TypeError of its own words.
-async function* events(response: Response, signal: AbortSignal): AsyncGenerator<string> {
+async function* unbroken(parts: AsyncGenerator<string>, signal: AbortSignal): AsyncGenerator<string> {
   try {
-    yield* readEvents(response.body!);
+    yield* parts;
   } catch (error) {
     if (signal.aborted) throw error;
     throw new ApiError(String((error as Error).message), 0, { begun: true });

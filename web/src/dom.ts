@@ -77,6 +77,25 @@ export function iconButton(name: IconName, label: string, onclick: () => void, c
   );
 }
 
+// How full something is; a progress is one that fills.
+export function bar(share: number, label: string, className = "", role = "meter"): HTMLElement {
+  const percent = Math.round(Math.min(1, Math.max(0, share)) * 100);
+  const fill = h("i");
+  fill.style.width = `${percent}%`;
+  return h(
+    "div",
+    {
+      class: `bar ${className}`,
+      role,
+      "aria-label": label,
+      "aria-valuemin": 0,
+      "aria-valuemax": 100,
+      "aria-valuenow": percent,
+    },
+    fill,
+  );
+}
+
 // A button that copies, and says for a moment that it did.
 export function copyButton(text: () => string): HTMLButtonElement {
   const button = iconButton("copy", "Copy", async () => {

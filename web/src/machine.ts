@@ -2,7 +2,7 @@
 
 import { ApiError, type Live, streamLive } from "./api.ts";
 import { Chart } from "./chart.ts";
-import { find, h } from "./dom.ts";
+import { bar, find, h } from "./dom.ts";
 import { formatBytes, memoryMap } from "./memory_map.ts";
 import { problemOf, sentenceOf } from "./problems.ts";
 
@@ -126,24 +126,6 @@ function formatSeconds(value: number | null): string {
 
 function fact(name: string, value: string, note: string): HTMLElement {
   return h("div", {}, h("dt", {}, name), h("dd", {}, h("strong", {}, value), h("small", {}, note)));
-}
-
-function bar(share: number, label: string, className = ""): HTMLElement {
-  const percent = Math.round(Math.min(1, Math.max(0, share)) * 100);
-  const fill = h("i");
-  fill.style.width = `${percent}%`;
-  return h(
-    "div",
-    {
-      class: `bar ${className}`,
-      role: "meter",
-      "aria-label": label,
-      "aria-valuemin": 0,
-      "aria-valuemax": 100,
-      "aria-valuenow": percent,
-    },
-    fill,
-  );
 }
 
 function drawDevice(device: Live["devices"][number]): HTMLElement {

@@ -30,6 +30,7 @@ import { Library } from "./library.ts";
 import { Machine } from "./machine.ts";
 import { MessagesView } from "./messages_view.ts";
 import { ModelPicker } from "./model_picker.ts";
+import { ModelsDialog } from "./models_dialog.ts";
 import { Panels } from "./panels.ts";
 import { applyLook, preferences, readPreferences, setPreferences } from "./preferences.ts";
 import { problemOf, sentenceOf } from "./problems.ts";
@@ -128,10 +129,14 @@ const settings = new Settings(({ title, system, sampling }, keyChanged) => {
   if (keyChanged) void loadModels();
 });
 
-const picker = new ModelPicker((model) => {
-  current.model = model;
-  setPreferences({ defaults: { ...preferences().defaults, model } });
-  drawGauge();
+const picker = new ModelPicker(useModel);
+new ModelsDialog({
+  use(model) {
+    if (picker.choose(model)) useModel(model);
+    composer.focus();
+  },
+  changed: () => void loadModels(),
+  askForKey: () => noticeFailure(new ApiError("", 401)),
 });
 const keyForm = new KeyForm(() => void loadModels());
 const connection = new Connection(() => void loadModels());
@@ -158,6 +163,12 @@ function show(): void {
 function runningMessage(): Message | null {
   const elsewhere = library.isWrittenElsewhere(current) ? path(current).at(-1) : undefined;
   return answers.message(current) ?? elsewhere ?? null;
+}
+
+function useModel(model: string): void {
+  current.model = model;
+  setPreferences({ defaults: { ...preferences().defaults, model } });
+  drawGauge();
 }
 
 function drawSidebar(): void {

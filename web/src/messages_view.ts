@@ -279,7 +279,7 @@ export class MessagesView {
     const button = (text: string) =>
       h("li", {}, h("button", { type: "button", class: "suggestion", onclick: () => this.actions.ask(text) }, text));
     if (this.actions.hasNoModels()) {
-      const advice = "Whoever runs it can name one, “tandem serve MODEL”, or put a file into its folder of models.";
+      const advice = "“Models” at the top fetches one, where the server allows it; or start it with “tandem serve MODEL”.";
       return h("div", { class: "welcome" }, logo(), h("h2", {}, "This server has no model yet."), h("p", {}, advice));
     }
     return h(

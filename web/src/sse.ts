@@ -1,4 +1,4 @@
-// Server-sent events out of bytes that come in pieces of any size.
+// Server-sent events, and lines, out of bytes that come in pieces of any size.
 
 export class EventParser {
   #rest = "";
@@ -23,13 +23,28 @@ export class EventParser {
 }
 
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
   const parser = new EventParser();
+  for await (const piece of readText(body)) yield* parser.push(piece);
+}
+
+// Lines that are not empty.
+export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  let rest = "";
+  for await (const piece of readText(body)) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines.filter((line) => line.trim() !== "");
+  }
+  if (rest.trim() !== "") yield rest;
+}
+
+async function* readText(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield* parser.push(value);
+      yield value;
     }
   } finally {
     await reader.cancel().catch(() => undefined); // whoever stops listening hangs up
