@@ -2,7 +2,7 @@
 SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench gpu-report soak interop schemas clients test-clients web-test tales
+.PHONY: build build-all run test devices unit asan fuzz fuzz-short bench gpu-report soak interop schemas clients test-clients web-test pictures tales
 .PHONY: test-xrt lint check-format tidy format clean help install deb
 
 JOBS ?= $(shell nproc)
@@ -87,6 +87,10 @@ test-clients: build
 
 web-test: build ## Try the page in Chromium (needs npm and Node 20); pictures land in build/web_tests
 	tests/web/run.sh
+
+pictures: web-test ## Make docs/pictures anew: the page in Chromium, and a conversation at a terminal
+	cp build/web_tests/chat.png docs/pictures/page.png
+	python3 -B tools/terminal_picture.py build/tandem docs/pictures/terminal.svg
 
 lint: packages-test check-format tidy ## Formatting, clang-tidy, shellcheck and the include directions
 	shellcheck tools/*.sh tests/*/*.sh web/*.sh .ci/run
