@@ -31,10 +31,10 @@ std::string closing_line(const Chat& chat, const Answer& answer) {
     if (generation.reason == engine::FinishReason::cancelled) ending = "; stopped";
     if (generation.reason == engine::FinishReason::length) ending = "; cut at its greatest length";
     const int used = generation.prompt_tokens + static_cast<int>(generation.tokens.size());
-    return fmt::format("[prompt {} tokens{}{}; answer {} tokens{}{}; context {} of {} ({} %); {}{}]",
+    return fmt::format("[prompt {} tokens{}{}; answer {} tokens{}{}; context {} % full; {}{}]",
                        generation.prompt_tokens, cached, speed(generation.prompt_rate()), generation.tokens.size(),
-                       speed(generation.generate_rate()), guessed, used, chat.context(), 100 * used / chat.context(),
-                       chat.device().name, ending);
+                       speed(generation.generate_rate()), guessed, 100 * used / chat.context(), chat.device().name,
+                       ending);
 }
 
 }  // namespace tandem::cli

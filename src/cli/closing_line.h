@@ -11,7 +11,7 @@ namespace tandem::cli {
 // "stop", "length", "cancelled"
 std::string_view name(engine::FinishReason reason);
 
-// "[prompt 14 tokens, 512.3 tokens/s; answer 120 tokens, 88.1 tokens/s; context 134 of 2048 (6 %); cpu]"
+// "[prompt 14 tokens, 512.3 tokens/s; answer 120 tokens, 88.1 tokens/s; context 6 % full; cpu]"
 std::string closing_line(const Chat& chat, const Answer& answer);
 
 }  // namespace tandem::cli

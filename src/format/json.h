@@ -16,7 +16,7 @@ struct JsonLimits {
     int depth = 64;                // walking the result is safe
     size_t values = 160'000;       // of all kinds: each token id of a prompt is one
     size_t kept = 1U << 16U;       // strings, arrays and objects: each has memory of its own
-    size_t members = 1U << 15U;    // of all objects together
+    size_t members = 1U << 16U;    // of all objects together
     size_t keys = 4096;            // of one object: some are searched from end to end
     size_t fractions = 1U << 16U;  // numbers that are no integers, which take longest to read
     size_t digits = 1000;          // characters of a number

@@ -25,7 +25,7 @@ class Run(harness.Case):
         self.assertGreater(len(answer["text"]), 20)
         self.assertRegex(streamed.stderr.decode(),
                          r"\A\[prompt \d+ tokens, [\d.]+ tokens/s; answer \d+ tokens, [\d.]+ tokens/s; "
-                         r"context \d+ of \d+ \(\d+ %\); cpu[^\]]*\]\n\Z")
+                         r"context \d+ % full; cpu[^\]]*\]\n\Z")
 
     def test_same_seed_same_text(self):
         first, second, other = (self.answer(STORY, "--seed", seed, "-n", 40)["ids"] for seed in (5, 5, 6))

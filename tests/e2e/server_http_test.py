@@ -174,7 +174,7 @@ def hostile_bodies():
         yield "keys", "{" + field + "," + keys + "}", "more than 4096 keys in one object"
         yield "the same key", "{" + field + ',"k":1' * 300_000 + "}", "more than 4096 keys in one object"
         yield "logit_bias", "{" + field + ',"logit_bias":{' + keys + "}}", "more than 4096 keys in one object"
-        yield "objects", "{" + field + ',"tools":[' + ",".join(['{"a":{"b":1}}'] * 100_000) + "]}", "more than 32768 keys"
+        yield "objects", "{" + field + ',"tools":[' + ",".join(['{"a":{"b":1}}'] * 100_000) + "]}", "more than 65536 strings"
         yield "arrays", "{" + field + ',"stop":[' + ",".join(["[]"] * 400_000) + "]}", "more than 65536 strings"
         yield "numbers", "{" + field + ',"x":[' + ",".join(["1"] * 400_000) + "]}", "more than 160000 values"
         yield "depth", "{" + field + ',"metadata":' + "[" * 1_000_000, "nested deeper than 64 levels"
