@@ -119,9 +119,7 @@ class Builder {
         return true;
     }
 
-    bool keep() {
-        return ++kept_ > limits_.kept ? refuse(limits_.kept, "strings, arrays and objects") : true;
-    }
+    bool keep() { return ++kept_ > limits_.kept ? refuse(limits_.kept, "strings, arrays and objects") : true; }
 
     bool open(bool is_object) {
         if (open_.size() >= static_cast<size_t>(limits_.depth)) {
