@@ -12,10 +12,9 @@
 #include "base/check.h"
 
 extern "C" {
-void gemm_begin_4x8x8(const int8_t*, const int8_t*, int32_t*, int32_t*);
+void gemm_begin(const int8_t*, const int8_t*, int32_t*, int32_t*);
 void gemm_add_4x8x8(const int8_t*, const int8_t*, int32_t*, const int32_t*);
 void gemm_end_4x8x8(int32_t*, const int32_t*);
-void gemm_begin_8x8x8(const int8_t*, const int8_t*, int32_t*, int32_t*);
 void gemm_add_8x8x8(const int8_t*, const int8_t*, int32_t*, const int32_t*);
 void gemm_end_8x8x8(int32_t*, const int32_t*);
 void attention_begin(const int8_t*, float*, float*, int32_t*, int32_t, int32_t);
@@ -180,18 +179,13 @@ Status check_attention_tile(Arguments arguments) {
 
 const std::vector<Kernel>& table() {
     static const std::vector<Kernel> kernels = {
-        describe<&::gemm_begin_4x8x8>(
-            {.name = "gemm_begin_4x8x8", .source = "gemm_4x8x8.cc", .check_sizes = check_gemm_begin}),
+        describe<&::gemm_begin>({.name = "gemm_begin", .source = "gemm.cc", .check_sizes = check_gemm_begin}),
         describe<&::gemm_add_4x8x8>(
-            {.name = "gemm_add_4x8x8", .source = "gemm_4x8x8.cc", .mmul = "4x8x8 i8", .check_sizes = check_gemm_add}),
-        describe<&::gemm_end_4x8x8>(
-            {.name = "gemm_end_4x8x8", .source = "gemm_4x8x8.cc", .check_sizes = check_gemm_end}),
-        describe<&::gemm_begin_8x8x8>(
-            {.name = "gemm_begin_8x8x8", .source = "gemm_8x8x8.cc", .check_sizes = check_gemm_begin}),
+            {.name = "gemm_add_4x8x8", .source = "gemm.cc", .mmul = "4x8x8 i8", .check_sizes = check_gemm_add}),
+        describe<&::gemm_end_4x8x8>({.name = "gemm_end_4x8x8", .source = "gemm.cc", .check_sizes = check_gemm_end}),
         describe<&::gemm_add_8x8x8>(
-            {.name = "gemm_add_8x8x8", .source = "gemm_8x8x8.cc", .mmul = "8x8x8 i8", .check_sizes = check_gemm_add}),
-        describe<&::gemm_end_8x8x8>(
-            {.name = "gemm_end_8x8x8", .source = "gemm_8x8x8.cc", .check_sizes = check_gemm_end}),
+            {.name = "gemm_add_8x8x8", .source = "gemm.cc", .mmul = "8x8x8 i8", .check_sizes = check_gemm_add}),
+        describe<&::gemm_end_8x8x8>({.name = "gemm_end_8x8x8", .source = "gemm.cc", .check_sizes = check_gemm_end}),
         describe<&::attention_begin>(
             {.name = "attention_begin", .source = "attention_i8.cc", .check_sizes = check_attention_begin}),
         describe<&::attention_i8_step>({.name = "attention_i8_step",

@@ -6,7 +6,7 @@
 //
 // kernel                  what it does
 //
-// gemm_begin_RxSxT        remembers the header and the scales of a block in `block` (GemmBlock) and clears y
+// gemm_begin              remembers the header and the scales of a block in `block` (GemmBlock) and clears y
 // gemm_add_RxSxT          y += x w of one object each, the rows that are there; x T(R,8) of [64][112], w T(8,8) of
 //                         [112][64], y T(R,8) of [64][64]; R is 4 or 8, as the cores multiply
 // gemm_end_RxSxT          y = y * row scale * column scale + bias, in place: sums of i32 become f32

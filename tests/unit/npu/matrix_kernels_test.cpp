@@ -41,7 +41,7 @@ void expect_product(int tile, int used_rows) {
     const std::string shape = fmt::format("{}x8x8", tile);
     Block block(random, 2, used_rows);
     std::vector<TileBuffer<int8_t>> x, w;
-    call("gemm_begin_" + shape, block.x_header, block.w_header, block.y, block.kept);
+    call("gemm_begin", block.x_header, block.w_header, block.y, block.kept);
     EXPECT_EQ(block.kept[0], 2);
     for (int object = 0; object < 2; ++object) {
         x.push_back(random_bytes(random, kGemmRows * kGemmInner));
@@ -77,7 +77,7 @@ TEST(GemmKernels, TheModelOfTheCoreAllowsNoMoreThanItsPeak) {
     Block block(random, 1, kGemmRows);
     TileBuffer<int8_t> x(kGemmRows * kGemmInner);
     TileBuffer<int8_t> w(kGemmColumns * kGemmInner);
-    call("gemm_begin_4x8x8", block.x_header, block.w_header, block.y, block.kept);
+    call("gemm_begin", block.x_header, block.w_header, block.y, block.kept);
     const Counts counts = call("gemm_add_4x8x8", x, w, block.y, block.kept);
     EXPECT_EQ(counts.matrix_cycles, 64U * 112 * 64 / 256);
     EXPECT_GT(counts.cycles(), counts.matrix_cycles);
@@ -91,7 +91,7 @@ TEST(Kernels, AreFoundByName) {
     EXPECT_EQ(find_kernel("gemm_add_9x8x8"), nullptr);
     const Kernel* kernel = find_kernel("gemm_add_4x8x8");
     ASSERT_NE(kernel, nullptr);
-    EXPECT_EQ(kernel->source, "gemm_4x8x8.cc");
+    EXPECT_EQ(kernel->source, "gemm.cc");
     EXPECT_EQ(kernel->mmul, "4x8x8 i8");
     EXPECT_EQ(kernel->parameters[0], (KernelParameter{.kind = ArgumentKind::input, .element = Element::i8}));
     EXPECT_EQ(kernel->parameters[2], (KernelParameter{.kind = ArgumentKind::output, .element = Element::i32}));
@@ -123,7 +123,7 @@ TEST(Kernels, RefuseWhatTheyCannotDo) {
     Block block(random, 1, 20);
     const std::vector<KernelArgument> arguments{argument(block.x_header), argument(block.w_header), argument(block.y),
                                                 argument(block.kept)};
-    EXPECT_THAT(refusal("gemm_begin_4x8x8", arguments), HasSubstr("a block of 20 rows"));
+    EXPECT_THAT(refusal("gemm_begin", arguments), HasSubstr("a block of 20 rows"));
 }
 
 }  // namespace

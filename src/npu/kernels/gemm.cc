@@ -1,16 +1,22 @@
 // y = x w^T in int8 with sums in int32, then times the scales of rows and columns, plus a bias: one block of a core.
 // x is T(kTile,8) of [64][112], w is T(8,8) of [112][64], y is T(kTile,8) of [64][64]; kTile is 4 where the cores
-// multiply 4 x 8 by 8 x 8, and 8 where they multiply 8 x 8 by 8 x 8.
-#pragma once
-
+// multiply 4 x 8 by 8 x 8, and 8 where they multiply 8 x 8 by 8 x 8: each kind of core has its own, the host both.
 #include "npu/kernels/gemm_header.h"
 #include "npu/kernels/loops.h"
 #include "npu/kernels/vector_math.h"
 
-namespace tandem::npu::kernels {
+using namespace tandem::npu;           // NOLINT(google-build-using-namespace): a kernel is a file of its own
+using namespace tandem::npu::kernels;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+void copy_floats(const float* __restrict from, float* __restrict to, int32_t count) {
+    LOOP_AT_LEAST(4)
+    for (int32_t i = 0; i < count; i += kStep) aie::store_v(to + i, aie::load_v<kLanes>(from + i));
+}
 
 template <unsigned kTile>
-struct GemmBlocks {
+struct Gemm {
     static constexpr int32_t kRowsOfTile = kTile;
     static constexpr int32_t kInnerTiles = kGemmInner / 8;
     static constexpr int32_t kColumnTiles = kGemmColumns / 8;
@@ -18,28 +24,6 @@ struct GemmBlocks {
     static constexpr int32_t kTileOfY = kRowsOfTile * 8;
     static constexpr int32_t kTileOfW = 64;
     using Product = aie::mmul<kTile, 8, 8, int8, int8, acc32>;
-
-    static void copy_floats(const float* __restrict from, float* __restrict to, int32_t count) {
-        LOOP_AT_LEAST(4)
-        for (int32_t i = 0; i < count; i += kStep) aie::store_v(to + i, aie::load_v<kLanes>(from + i));
-    }
-
-    // The first objects of x and w: the header and the scales.
-    static void begin(const int8_t* __restrict x, const int8_t* __restrict w, int32_t* __restrict y,
-                      int32_t* __restrict block) {
-        auto* kept = reinterpret_cast<GemmBlock*>(block);
-        const auto* header = reinterpret_cast<const GemmHeader*>(x);
-        kept->header.objects = header->objects;
-        kept->header.rows = header->rows;
-        const auto* row_scales = reinterpret_cast<const float*>(x + sizeof(GemmHeader));
-        const auto* column_scales = reinterpret_cast<const float*>(w + sizeof(GemmHeader));
-        copy_floats(row_scales, kept->row_scales, kGemmRows);
-        copy_floats(column_scales, kept->column_scales, kGemmColumns);
-        copy_floats(column_scales + kGemmColumns, kept->bias, kGemmColumns);
-        const Ints zeros = aie::zeros<int32, kLanes>();
-        LOOP_AT_LEAST(64)
-        for (int32_t i = 0; i < kGemmRows * kGemmColumns; i += kStep) aie::store_v(y + i, zeros);
-    }
 
     // y += x w of one object each. Two by two tiles are in registers, so that each load serves two products.
     static void add(const int8_t* __restrict x, const int8_t* __restrict w, int32_t* __restrict y,
@@ -104,4 +88,41 @@ struct GemmBlocks {
     }
 };
 
-}  // namespace tandem::npu::kernels
+}  // namespace
+
+// The first objects of x and w: the header and the scales.
+extern "C" void gemm_begin(const int8_t* __restrict x, const int8_t* __restrict w, int32_t* __restrict y,
+                           int32_t* __restrict block) {
+    auto* kept = reinterpret_cast<GemmBlock*>(block);
+    const auto* header = reinterpret_cast<const GemmHeader*>(x);
+    kept->header.objects = header->objects;
+    kept->header.rows = header->rows;
+    const auto* row_scales = reinterpret_cast<const float*>(x + sizeof(GemmHeader));
+    const auto* column_scales = reinterpret_cast<const float*>(w + sizeof(GemmHeader));
+    copy_floats(row_scales, kept->row_scales, kGemmRows);
+    copy_floats(column_scales, kept->column_scales, kGemmColumns);
+    copy_floats(column_scales + kGemmColumns, kept->bias, kGemmColumns);
+    const Ints zeros = aie::zeros<int32, kLanes>();
+    LOOP_AT_LEAST(64)
+    for (int32_t i = 0; i < kGemmRows * kGemmColumns; i += kStep) aie::store_v(y + i, zeros);
+}
+
+#if !defined(__AIE_ARCH__) || __AIE_ARCH__ == 20
+extern "C" void gemm_add_4x8x8(const int8_t* __restrict x, const int8_t* __restrict w, int32_t* __restrict y,
+                               const int32_t* __restrict block) {
+    Gemm<4>::add(x, w, y, block);
+}
+extern "C" void gemm_end_4x8x8(int32_t* __restrict y, const int32_t* __restrict block) {
+    Gemm<4>::end(y, block);
+}
+#endif
+
+#if !defined(__AIE_ARCH__) || __AIE_ARCH__ == 21
+extern "C" void gemm_add_8x8x8(const int8_t* __restrict x, const int8_t* __restrict w, int32_t* __restrict y,
+                               const int32_t* __restrict block) {
+    Gemm<8>::add(x, w, y, block);
+}
+extern "C" void gemm_end_8x8x8(int32_t* __restrict y, const int32_t* __restrict block) {
+    Gemm<8>::end(y, block);
+}
+#endif
