@@ -139,10 +139,12 @@ void weigh(const Step& step) {
     for (int32_t query = 0; query < step.header.queries; ++query) {
         float* scores = step.state.scores + query * keys;
         Floats most = aie::broadcast<float, kLanes>(kMasked);
+        LOOP_AT_LEAST(1)
         for (int32_t key = 0; key < keys; key += kStep) most = aie::max(most, aie::load_v<kLanes>(scores + key));
         const float largest = aie::reduce_max(most);
         const Floats reference = aie::broadcast<float, kLanes>(largest);
         Sums sum = aie::zeros<accfloat, kLanes>();
+        LOOP_AT_LEAST(1)
         for (int32_t key = 0; key < keys; key += kStep) {
             const Floats score = aie::load_v<kLanes>(scores + key);
             const Halves power = exp2_short(subtract(score, reference));
@@ -157,6 +159,7 @@ void weigh(const Step& step) {
 
 void merge(const Step& step) {
     const State& state = step.state;
+    LOOP_AT_LEAST(1)
     for (int32_t query = 0; query < step.header.queries; query += kStep) {
         const Floats before = aie::load_v<kLanes>(state.largest + query);
         const Floats here = aie::load_v<kLanes>(state.alpha + query);
@@ -176,6 +179,7 @@ void merge(const Step& step) {
 float relate_scales(const Step& step, int32_t block) {
     const float* __restrict scales = step.v_scale + block * step.header.keys;
     Floats most = aie::zeros<float, kLanes>();
+    LOOP_AT_LEAST(1)
     for (int32_t key = 0; key < step.header.keys; key += kStep) {
         const Ints index = aie::add(aie::load_v<kLanes>(kCounting), key);
         const Floats known =
@@ -186,6 +190,7 @@ float relate_scales(const Step& step, int32_t block) {
     const float largest = aie::reduce_max(most);
     const float factor = largest > 0.0F ? kLargestWeight * aie::inv(largest) : 0.0F;
     const Pair factors = halve(aie::broadcast<float, kLanes>(factor));
+    LOOP_AT_LEAST(1)
     for (int32_t key = 0; key < step.header.keys; key += kStep) {
         const Floats ratio = multiply(halve(aie::load_v<kLanes>(step.state.ratios + key)), factors);
         aie::store_v(step.state.ratios + key, ratio);
@@ -281,6 +286,7 @@ extern "C" void attention_begin(const int8_t* __restrict q_object, float* __rest
     LOOP_AT_LEAST(16)
     for (int32_t i = 0; i < queries * head_dim; i += kStep) aie::store_v(out + i, zeros);
     const int32_t rows = (queries + 15) / 16 * 16;
+    LOOP_AT_LEAST(1)
     for (int32_t i = 0; i < rows; i += kStep) {
         aie::store_v(state + i, aie::broadcast<float, kLanes>(kMasked));
         for (int32_t part = 1; part < 4; ++part) aie::store_v(state + part * rows + i, zeros);
@@ -301,6 +307,7 @@ extern "C" void attention_i8_step(const int8_t* __restrict q, const float* __res
     merge(step);
     for (int32_t block = 0; block < settings.head_dim / 32; ++block) {
         const float step_size = relate_scales(step, block) * (1.0F / kLargestWeight);
+        LOOP_AT_LEAST(1)
         for (int32_t query = 0; query < settings.queries; query += 8) {
             quantize_weights(step, query);
             add_values(step, query, block, step_size);

@@ -241,6 +241,36 @@ TEST_F(HostAie, ComparisonsSelectAndReduce) {
     EXPECT_EQ(aie::reduce_add(counting<int8, 32>()), (31 * 16) % 256 - 256);
 }
 
+template <typename T, typename V>
+concept Selects = requires(aie::vector<T, 16> v, V other, aie::mask<16> mask) {
+    aie::select(v, other, mask);
+    aie::select(other, v, mask);
+};
+
+TEST_F(HostAie, SelectTakesNothingButItsOwnType) {
+    EXPECT_TRUE((Selects<bfloat16, bfloat16>));
+    EXPECT_FALSE((Selects<bfloat16, float>));
+    EXPECT_FALSE((Selects<float, double>));
+}
+
+TEST_F(HostAie, WhatNobodySetIsNoNumber) {
+    aie::vector<float, 16> register_of_nobody;
+    EXPECT_TRUE(std::isnan(register_of_nobody[3]));
+    aie::accum<accfloat, 16> sum_of_nothing;
+    EXPECT_TRUE(std::isnan(aie::add(sum_of_nothing, aie::zeros<float, 16>()).to_vector<float>()[3]));
+}
+
+// As the library of AIE2 makes them of integers.
+TEST_F(HostAie, ConversionsCostWhatTheyCostOnTheCore) {
+    const auto operations = [](const auto& convert) {
+        const uint64_t before = aie::host::core.work.vector_ops;
+        convert();
+        return aie::host::core.work.vector_ops - before;
+    };
+    EXPECT_EQ(operations([] { aie::to_fixed<int32>(aie::zeros<float, 16>()); }), 20U);
+    EXPECT_EQ(operations([] { aie::to_float<float>(aie::zeros<int32, 16>()); }), 10U);
+}
+
 TEST_F(HostAie, IteratorsLoadAndStore) {
     alignas(64) std::array<int32, 32> from = {};
     alignas(64) std::array<int32, 32> to = {};

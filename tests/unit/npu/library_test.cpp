@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "npu/array.h"
 #include "npu/check.h"
+#include "npu/designs/attention.h"
+#include "npu/designs/gemm.h"
 #include "npu/emulator.h"
+#include "npu/tile_use.h"
 
 namespace tandem::npu {
 namespace {
@@ -22,6 +27,19 @@ TEST(Library, EveryExampleIsWithinTheLimitsOfBothArrays) {
             }
         }
     }
+}
+
+// A descriptor for each part of each object, as the vendor's compiler makes them.
+TEST(Library, MemTilesNeedADescriptorForEachPart) {
+    const auto most_descriptors = [](const Design& design) {
+        int most = 0;
+        for (const auto& [tile, use] : tile_use(design, *find_array("npu1")))
+            if (tile.row == 1) most = std::max(most, use.descriptors);
+        return most;
+    };
+    EXPECT_EQ(most_descriptors(*gemm_i8(*gemm_layout({.m = 64, .k = 64, .n = 64}))), 24);
+    const auto attention = attention_layout({.tokens = 64, .heads = 8, .kv_heads = 4, .head_dim = 128, .keys = 64});
+    EXPECT_EQ(most_descriptors(*attention_i8(*attention)), 36);
 }
 
 TEST(Library, RefusesNamesThatNoFamilyHas) {

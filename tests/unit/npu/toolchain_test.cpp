@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "base/file.h"
 #include "npu/kernel_sources.h"
@@ -176,6 +179,37 @@ TEST_F(FakeToolchain, SaysWhatToInstall) {
     EXPECT_EQ(find_toolchain(half)->aiecc, root_ / "aie/bin/aiecc");
     EXPECT_THAT(build_design(sample_design(), *find_toolchain(places()), {.cache = ""}).error().message,
                 HasSubstr("set HOME"));
+}
+
+// The loops of a source that have no other in them, nor a bound that is known when they are compiled.
+std::vector<std::string> loops_without_a_hint(std::string_view text) {
+    std::vector<std::string> lines;
+    std::istringstream stream{std::string(text)};
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    const std::regex head(R"(^( *)for \((?:int32_t|int|unsigned) \w+ = .*; \w+ < ([^;]+);)");
+    const std::regex known(R"((\d+|k[A-Z]\w*)( [*/+-] (\d+|k[A-Z]\w*))*)");
+    std::vector<std::string> found;
+    for (size_t i = 1; i < lines.size(); ++i) {
+        std::smatch loop;
+        if (!std::regex_search(lines[i], loop, head) || std::regex_match(loop.str(2), known)) continue;
+        const auto end = std::find(lines.begin() + static_cast<int64_t>(i), lines.end(), loop.str(1) + "}");
+        const bool braces = lines[i].find('{') != std::string::npos;
+        const bool innermost =
+            !braces || std::none_of(lines.begin() + static_cast<int64_t>(i) + 1, end,
+                                    [](const std::string& line) { return line.find("for (") != std::string::npos; });
+        const bool over_another = !braces && lines[i].ends_with(")");  // its body is the next line
+        if (innermost && !over_another && lines[i - 1].find("LOOP_AT_LEAST(") == std::string::npos)
+            found.push_back(lines[i]);
+    }
+    return found;
+}
+
+// Without a count or a hint the compiler of the array does not overlap the rounds of a loop.
+TEST(KernelSources, TellTheCompilerHowOftenTheirLoopsRun) {
+    EXPECT_EQ(loops_without_a_hint("{\n    for (int32_t i = 0; i < rows; ++i) {\n    }\n}").size(), 1U);
+    for (const KernelSource& source : kernel_sources()) {
+        EXPECT_EQ(loops_without_a_hint(source.text), std::vector<std::string>()) << source.name;
+    }
 }
 
 TEST(KernelSources, AreInTheProgram) {
