@@ -107,7 +107,8 @@ void add_npu_options(CLI::App& app, NpuChoice& options) {
         ->option_text("WHICH")
         ->check(CLI::IsMember({"auto", "on", "emulator", "off"}));
     app.add_option("--placement", options.placement,
-                   "Of prompts: npu-attention, npu-prefill (layers), gpu, or auto: what should be fastest (auto)")
+                   "Of prompts: npu-attention, npu-prefill (layers), gpu, or auto: what should be fastest; npu: of "
+                   "answers too, so that with --device cpu the GPU sleeps (auto)")
         ->option_text("HOW")
         ->check([](const std::string& text) {
             const Result<plan::Policy> policy = plan::parse_policy(text);
@@ -139,7 +140,7 @@ device::Description describe_npu() {
 Result<std::unique_ptr<device::Backend>> with_npu(std::unique_ptr<device::Backend> main, const NpuRequest& request) {
     const NpuChoice& options = request.options;
     const plan::Policy policy = TRY(plan::parse_policy(options.placement));
-    const bool needed = policy == plan::Policy::npu_attention || policy == plan::Policy::npu_prefill;
+    const bool needed = policy != plan::Policy::main_only && policy != plan::Policy::automatic;
     if (options.npu == "off" && needed)
         return fail("--placement {} needs an NPU, but --npu is off: leave one of them out", options.placement);
     const auto alone = [&] {

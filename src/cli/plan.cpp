@@ -29,6 +29,8 @@ struct PlanOptions {
     double gpu_tflops = 11;      // what good kernels reach on a Radeon 780M
     double gpu_gb_per_s = 86.7;  // measured by others
     std::string array = "npu1";
+    double gpu_watts = 14;   // published of a Strix, for decoding 8B: 14 W on its GPU,
+    double npu_watts = 1.2;  // and so many on its NPU
     bool json = false;
     std::string svg;
 };
@@ -111,7 +113,67 @@ std::string plan_table(const std::vector<PlanRow>& rows) {
     return table.to_string();
 }
 
-std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& rows,
+// A prompt, and a token of the answer to it, by the GPU alone or by the NPU while the GPU sleeps and the CPU does the
+// rest.
+struct AloneRow {
+    int prompt = 0;
+    plan::Policy policy = plan::Policy::main_only;
+    double prompt_s = 0;
+    double token_s = 0;
+    double cpu_busy_s = 0;  // of the token
+    double prompt_j = 0;    // of the GPU or the NPU, for each token
+    double token_j = 0;
+};
+
+// The CPU reads what the GPU reads. What it computes is little: attention.
+AloneRow predict_alone(const graph::Program& program, plan::Policy policy, int prompt, const PlanOptions& options,
+                       plan::Machine machine) {
+    constexpr double kCpuFlopsPerS = 0.3e12;  // of four cores: an assumption
+    const bool gpu = policy == plan::Policy::main_only;
+    if (!gpu) machine.main.matrix_flops_per_s = kCpuFlopsPerS;
+    AloneRow row{.prompt = prompt, .policy = policy};
+    double busy_s = 0;
+    for (int past = 0; past < prompt; past += kChunkRows) {
+        const int rows = std::min(kChunkRows, prompt - past);
+        const plan::Prediction part =
+            predict(program, {.policy = policy}, {.rows = rows, .past = past, .micro_rows = plan::kMicroRows}, machine);
+        row.prompt_s += part.seconds;
+        busy_s += gpu ? part.main_busy_s : part.npu_busy_s;
+    }
+    const plan::Prediction token = predict(program, {.policy = policy}, {.rows = 1, .past = prompt}, machine);
+    const double watts = gpu ? options.gpu_watts : options.npu_watts;
+    row.token_s = token.seconds;
+    row.cpu_busy_s = gpu ? 0 : token.main_busy_s;
+    row.prompt_j = busy_s * watts / prompt;
+    row.token_j = (gpu ? token.main_busy_s : token.npu_busy_s) * watts;
+    return row;
+}
+
+std::string alone_table(const std::vector<AloneRow>& rows) {
+    Table table({"PROMPT", "ALONE", "PROMPT TOKENS/S", "J A TOKEN", "ANSWER TOKENS/S", "J A TOKEN", "CPU BUSY"},
+                {0, 2, 3, 4, 5, 6});
+    for (const AloneRow& row : rows)
+        table.add({std::to_string(row.prompt), std::string(plan::name(row.policy)),
+                   format_rate(row.prompt / row.prompt_s), fmt::format("{:.3f}", row.prompt_j),
+                   format_rate(1 / row.token_s), fmt::format("{:.3f}", row.token_j),
+                   fmt::format("{:.0f} %", 100 * row.cpu_busy_s / row.token_s)});
+    return table.to_string();
+}
+
+nlohmann::ordered_json alone_json(const std::vector<AloneRow>& rows) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const AloneRow& row : rows)
+        list.push_back({{"prompt", row.prompt},
+                        {"policy", plan::name(row.policy)},
+                        {"prompt_tokens_per_s", row.prompt / row.prompt_s},
+                        {"prompt_joules_per_token", row.prompt_j},
+                        {"answer_tokens_per_s", 1 / row.token_s},
+                        {"answer_joules_per_token", row.token_j},
+                        {"cpu_busy_s_per_token", row.cpu_busy_s}});
+    return list;
+}
+
+std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& rows, const std::vector<AloneRow>& alone,
                       const std::vector<std::string>& left) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const PlanRow& row : rows) {
@@ -133,7 +195,10 @@ std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& ro
                                            {"gpu_gb_per_s", options.gpu_gb_per_s},
                                            {"npu", options.array},
                                            {"left_to_gpu", left},
-                                           {"prompts", std::move(list)}};
+                                           {"prompts", std::move(list)},
+                                           {"gpu_watts", options.gpu_watts},
+                                           {"npu_watts", options.npu_watts},
+                                           {"alone", alone_json(alone)}};
     return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -157,7 +222,10 @@ Result<int> plan_prompts(const PlanOptions& options) {
                             .low = {.main = rates, .npu = low.get()},
                             .high = {.main = rates, .npu = high.get()}};
     std::vector<PlanRow> rows;
+    std::vector<AloneRow> alone;
     for (const int prompt : options.prompts) {
+        for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_alone})
+            alone.push_back(predict_alone(program, policy, prompt, options, machines.middle));
         for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_attention,
                                           plan::Policy::npu_prefill, plan::Policy::automatic}) {
             rows.push_back(predict_prompt(program, policy, prompt, machines));
@@ -169,7 +237,7 @@ Result<int> plan_prompts(const PlanOptions& options) {
         npu::obstacle_of);
     if (!options.svg.empty()) TRY(write_plan_chart(options.svg, options.model, rows));
     if (options.json) {
-        std::fputs(plan_json(options, rows, left).c_str(), stdout);
+        std::fputs(plan_json(options, rows, alone, left).c_str(), stdout);
         return 0;
     }
     const std::string head =
@@ -178,8 +246,16 @@ Result<int> plan_prompts(const PlanOptions& options) {
     std::fputs(head.c_str(), stdout);
     std::fputs(plan_table(rows).c_str(), stdout);
     std::fputs(
-        "not modelled: matrices too small to fill the GPU, activations in memory, the host between steps, power\n",
+        "not modelled: matrices too small to fill the GPU, activations in memory, the host between steps, one power "
+        "budget\n",
         stdout);
+    std::fputs(
+        fmt::format("\nthe GPU alone at {} W, and the NPU while it sleeps at {} W (published for a Strix decoding "
+                    "8B; without memory and CPU)\n",
+                    options.gpu_watts, options.npu_watts)
+            .c_str(),
+        stdout);
+    std::fputs(alone_table(alone).c_str(), stdout);
     for (const std::string& line : left) std::fputs(fmt::format("left to the GPU: {}\n", line).c_str(), stdout);
     return 0;
 }
@@ -206,6 +282,12 @@ Command add_plan(CLI::App& parent) {
         ->check(CLI::Range(0.001, 1e6));
     app->add_option("--npu-array", options->array, "npu1 (Phoenix, Hawk Point) or npu2 (Strix) (npu1)")
         ->option_text("NAME");
+    app->add_option("--gpu-watts", options->gpu_watts, "What it draws (14, published for a Strix)")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, 1e6));
+    app->add_option("--npu-watts", options->npu_watts, "What it draws (1.2, published for a Strix)")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, 1e6));
     app->add_option("--svg", options->svg, "Draw it into this file as well")->option_text("FILE");
     app->add_flag("--json", options->json, "Print JSON");
     app->footer(
@@ -213,7 +295,7 @@ Command add_plan(CLI::App& parent) {
         "`tandem run` would run them. Both read one memory, at the GPU's rate at most; a dispatch costs 2 us. Not "
         "modelled,\n"
         "so that these are bounds that a small model stays well below: matrices too small to fill the GPU, the way of\n"
-        "activations through memory, the host between steps, power.");
+        "activations through memory, the host between steps, one power budget for both.");
     return {app, [options] { return plan_prompts(*options); }};
 }
 

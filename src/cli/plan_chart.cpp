@@ -27,6 +27,8 @@ const char* color_of(plan::Policy policy) {
             return "#f59e0b";
         case plan::Policy::npu_prefill:
             return "#0d9488";
+        case plan::Policy::npu_alone:
+            return "#0369a1";
         case plan::Policy::automatic:
             return "#7c3aed";
     }

@@ -35,7 +35,7 @@ Result<std::string> table_row(std::string_view part, const Design& design, std::
 Result<std::string> product_row(int64_t k, int64_t n) {
     const GemmLayout layout = TRY(gemm_layout({.m = 1024, .k = k, .n = n}));
     const Design design = TRY(gemm_i8(layout));
-    return table_row(fmt::format("int8 product {} -> {}", k, n), design, gemm_samples(layout));
+    return table_row(fmt::format("int8 product {} -> {}", k, n), design, gemm_samples(layout, layout.m));
 }
 
 }  // namespace

@@ -122,10 +122,12 @@ bool is_packed_before(const graph::Program& program, const graph::Node& node) {
     return false;
 }
 
-Result<Cost> cost_of_linear(const Assumed& assumed, int64_t rows, const LinearShape& shape) {
+// Of `tokens` rows of x, rounded up to what the design takes.
+Result<Cost> cost_of_linear(const Assumed& assumed, int64_t tokens, const LinearShape& shape) {
+    const int64_t rows = gemm_rows(assumed.array, tokens);
     const GemmLayout layout = TRY(layout_of(assumed.array, rows, shape));
     const Design design = TRY(gemm_i8(layout));
-    Cost cost = TRY(cost_of(design, assumed, gemm_samples(layout)));
+    Cost cost = TRY(cost_of(design, assumed, gemm_samples(layout, tokens)));
     // The results are thrown out of the host's caches before it reads them.
     HostWork work{.flushed = static_cast<double>(layout.y_bytes())};
     if (layout.n != shape.n) work.copied = static_cast<double>(rows * shape.n) * sizeof(float);
@@ -137,12 +139,13 @@ Result<Cost> predict_linear(CostTable& costs, const graph::Program& program, con
                             const device::Batch& batch) {
     const LinearShape shape{.k = program.value(node.inputs[1]).type.cols(),
                             .n = program.value(node.output).type.cols()};
-    const int64_t rows = gemm_rows(costs.array(), std::ssize(batch.tokens));
-    const std::string key = fmt::format("linear {} {} {}", rows, shape.k, shape.n);
-    Cost cost = TRY(costs.get(key, [&] { return cost_of_linear(costs.assumed(), rows, shape); }));
+    const int64_t tokens = std::ssize(batch.tokens);
+    const int64_t rows = gemm_rows(costs.array(), tokens);
+    const std::string key = fmt::format("linear {} of {} {} {}", gemm_rows_of_block(tokens), rows, shape.k, shape.n);
+    Cost cost = TRY(costs.get(key, [&] { return cost_of_linear(costs.assumed(), tokens, shape); }));
     if (!is_packed_before(program, node))
-        cost += cost_of(HostWork{.rounded = static_cast<double>(std::ssize(batch.tokens) * shape.k),
-                                 .flushed = static_cast<double>(rows * shape.k)});
+        cost += cost_of(
+            HostWork{.rounded = static_cast<double>(tokens * shape.k), .flushed = static_cast<double>(rows * shape.k)});
     return cost;
 }
 

@@ -66,6 +66,17 @@ struct ResultPlace {
     std::vector<std::byte> bytes;  // of the last step
 };
 
+// Not only of those that bring a prompt.
+bool of_every_step(Policy policy) {
+    return policy == Policy::npu_alone;
+}
+
+// Where the NPU has every step nothing overlaps, so that many rows at once are best: weights are read once for them.
+int rows_at_once(const HybridOptions& options, int64_t step_rows) {
+    if (!of_every_step(options.policy)) return micro_rows(step_rows, options.micro_rows);
+    return static_cast<int>(std::min<int64_t>(step_rows, options.micro_rows));
+}
+
 bool brings_prompt(const device::Batch& batch) {
     return std::any_of(batch.sequences.begin(), batch.sequences.end(),
                        [](const device::SequenceRows& rows) { return rows.rows > 1; });
@@ -77,7 +88,7 @@ class HybridExecutable final : public device::Executable {
 
     Status prepare(const CompileArguments& arguments, const Placement& placement, int min_rows);
 
-    int max_steps() const override { return whole_->max_steps(); }
+    int max_steps() const override { return of_every_step(devices_->options.policy) ? 1 : whole_->max_steps(); }
     // Then the main device and the cache are sound. If it is not strict no step fails so.
     bool sound_after_failure() const override { return failed_by_npu_; }
     Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
@@ -121,7 +132,7 @@ Status HybridExecutable::prepare(const CompileArguments& arguments, const Placem
     wanted_ = arguments.options.results;
     const graph::Program program = graph::keep_results(arguments.program, wanted_);
     min_rows_ = min_rows;
-    const int64_t rows = micro_rows(arguments.options.limits.tokens, devices_->options.micro_rows);
+    const int64_t rows = rows_at_once(devices_->options, arguments.options.limits.tokens);
     limits_ = {.tokens = rows, .outputs = std::min(rows, arguments.options.limits.outputs)};
     segments_ = graph::cut(program, place(program, placement, *devices_->npu));
     for (const graph::Segment& segment : segments_) device_of_segment_.push_back(segment.device);
@@ -205,7 +216,8 @@ void HybridExecutable::find_results() {
 }
 
 bool HybridExecutable::can_run_together(const device::Batch& batch) const {
-    return !devices_->npu_failed && batch.steps == 1 && std::ssize(batch.tokens) >= min_rows_ && brings_prompt(batch);
+    return !devices_->npu_failed && batch.steps == 1 && std::ssize(batch.tokens) >= min_rows_ &&
+           (of_every_step(devices_->options.policy) || brings_prompt(batch));
 }
 
 Status HybridExecutable::wait() {
@@ -239,8 +251,7 @@ Status HybridExecutable::submit(const device::Batch& batch, const device::FindAl
 Status HybridExecutable::run_together(const device::Batch& batch, const device::FindAllowed& find_allowed) {
     for (ResultPlace& result : results_) result.bytes.assign(result.row_bytes * batch.output_rows.size(), std::byte{0});
     TRY(cache_->settle());
-    const std::vector<MicroBatch> parts =
-        split(batch, micro_rows(std::ssize(batch.tokens), devices_->options.micro_rows));
+    const std::vector<MicroBatch> parts = split(batch, rows_at_once(devices_->options, std::ssize(batch.tokens)));
     PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
     std::optional<PipelineFailure> failure =
         run_pipeline(order, [&](Task task) { return run_task(task, parts, find_allowed); });
@@ -344,7 +355,7 @@ HybridBackend::Choice HybridBackend::choose(const graph::Program& program, const
                                             int64_t rows) const {
     const HybridOptions& options = devices_->options;
     Choice choice{.placement = {.policy = options.policy, .npu_layers = options.npu_layers},
-                  .min_rows = std::max(2, options.min_rows)};
+                  .min_rows = std::max(of_every_step(options.policy) ? 1 : 2, options.min_rows)};
     const bool layers_missing = options.policy == Policy::npu_prefill && options.npu_layers == 0;
     if (options.policy != Policy::automatic && !layers_missing) return choice;
     const Machine machine{.main = options.main_rates ? options.main_rates() : device::Rates{},
@@ -372,7 +383,7 @@ Result<std::unique_ptr<device::Executable>> HybridBackend::compile(const graph::
                                                                    std::shared_ptr<device::KvCache> cache,
                                                                    const device::CompileOptions& options) {
     if (devices_->options.policy == Policy::main_only || devices_->npu_failed || cache == nullptr ||
-        options.limits.tokens < 2)
+        (options.limits.tokens < 2 && !of_every_step(devices_->options.policy)))
         return devices_->main->compile(program, weights, std::move(cache), options);
     const Choice choice = choose(program, *cache, options.limits.tokens);
     if (choice.placement.policy == Policy::main_only) {

@@ -12,10 +12,11 @@ namespace tandem::plan {
 
 namespace {
 
-constexpr std::array<std::pair<Policy, std::string_view>, 4> kPolicies = {{
+constexpr std::array<std::pair<Policy, std::string_view>, 5> kPolicies = {{
     {Policy::main_only, "gpu"},
     {Policy::npu_attention, "npu-attention"},
     {Policy::npu_prefill, "npu-prefill"},
+    {Policy::npu_alone, "npu"},
     {Policy::automatic, "auto"},
 }};
 
@@ -25,7 +26,7 @@ Result<Policy> parse_policy(std::string_view text) {
     for (const auto& [policy, policy_name] : kPolicies) {
         if (policy_name == text) return policy;
     }
-    return fail("'{}' is no placement: choose auto, gpu, npu-attention or npu-prefill", text);
+    return fail("'{}' is no placement: choose auto, gpu, npu-attention, npu-prefill or npu", text);
 }
 
 std::string_view name(Policy policy) {
@@ -58,6 +59,11 @@ std::vector<size_t> layer_starts(const graph::Program& program) {
 
 namespace {
 
+// Attention, and what it reads. One token's is little work, and a design to change to in every layer.
+bool attends(const graph::Node& node) {
+    return node.op.as<op::Attention>() != nullptr || node.op.as<op::KvWrite>() != nullptr;
+}
+
 // The nodes that the placement is about, in the order of the Program.
 std::vector<size_t> offered(const graph::Program& program, const Placement& placement) {
     std::vector<size_t> nodes;
@@ -66,14 +72,17 @@ std::vector<size_t> offered(const graph::Program& program, const Placement& plac
             if (program.nodes[n].op.as<op::Attention>() != nullptr) nodes.push_back(n);
         }
     }
-    if (placement.policy == Policy::npu_prefill) {
+    if (placement.policy == Policy::npu_prefill || placement.policy == Policy::npu_alone) {
+        const bool alone = placement.policy == Policy::npu_alone;
         const std::vector<size_t> starts = layer_starts(program);
         const auto layers = static_cast<int64_t>(starts.size()) - 1;
-        const int64_t taken = std::clamp<int64_t>(placement.npu_layers, 0, layers);
+        const int64_t taken = alone ? layers : std::clamp<int64_t>(placement.npu_layers, 0, layers);
         for (int64_t i = 0; i < layers; ++i) {
             if ((i + 1) * taken / layers == i * taken / layers) continue;
             const auto layer = static_cast<size_t>(i);
-            for (size_t n = starts[layer]; n < starts[layer + 1]; ++n) nodes.push_back(n);
+            for (size_t n = starts[layer]; n < starts[layer + 1]; ++n) {
+                if (!alone || !attends(program.nodes[n])) nodes.push_back(n);
+            }
         }
     }
     return nodes;

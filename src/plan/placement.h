@@ -21,6 +21,7 @@ enum class Policy : uint8_t {
     main_only,      // "gpu"
     npu_attention,  // attention on the NPU, all else on the main device
     npu_prefill,    // whole layers on the NPU, spread evenly among the others
+    npu_alone,      // "npu": all layers but their attention on the NPU, of single tokens too, so that a GPU can sleep
     automatic,      // whichever the cost model finds fastest
 };
 

@@ -108,6 +108,11 @@ class Npu(harness.Case):
                           f"{row['tokens_per_s']:.0f} | {100 * row['gpu_busy_s'] / row['seconds']:.0f} % | "
                           + ("- | |" if row["placement"] == "gpu" else f"{100 * npu:.0f} % | {100 * gain:+.0f} % |"),
                           page)
+        alone = self.json("plan", "gemma3-4b", "--prompt", "512", "--json")["alone"]
+        for name, row in zip(("gpu", "npu1"), alone):
+            self.assertIn(f"| gemma3-4b | {name} | {row['prompt_tokens_per_s']:.0f} | "
+                          f"{row['prompt_joules_per_token']:.3f} | {row['answer_tokens_per_s']:.{int(name != 'gpu')}f} | "
+                          f"{row['answer_joules_per_token']:.3f} |", page)
         with open(picture, "rb") as made, open(os.path.join(DOCS, "pictures", "npu-prefill.svg"), "rb") as kept:
             self.assertEqual(made.read(), kept.read(), "tandem plan --svg docs/pictures/npu-prefill.svg draws it again")
 
@@ -115,6 +120,12 @@ class Npu(harness.Case):
         plan = self.json("plan", "tales", "--prompt", "64", "--json")
         self.assertTrue(plan["predicted"])
         self.assertEqual(plan["left_to_gpu"], [])
+        self.assertEqual([row["policy"] for row in plan["alone"]], ["gpu", "npu"])
+        thirsty = self.json("plan", "tales", "--prompt", "64", "--npu-watts", "2.4", "--json")
+        for row, other, times in zip(plan["alone"], thirsty["alone"], (1, 2)):
+            self.assertGreater(row["answer_tokens_per_s"], 0)
+            for joules in ("prompt_joules_per_token", "answer_joules_per_token"):
+                self.assertAlmostEqual(other[joules], times * row[joules])
 
     def test_plan_of_a_small_model_has_digits_that_say_something(self):
         lines = self.ok("plan", "tales").splitlines()

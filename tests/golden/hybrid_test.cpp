@@ -93,7 +93,8 @@ TEST_P(Hybrid, TwoEqualDevicesGiveEveryBitThatOneGives) {
     const models::Model model = models::load(checkpoint).value();
     const std::unique_ptr<device::Backend> alone = reference_device();
     const std::vector<float> expected = chunked_logits(*alone, model);
-    for (const plan::Policy policy : {plan::Policy::npu_attention, plan::Policy::npu_prefill}) {
+    for (const plan::Policy policy :
+         {plan::Policy::npu_attention, plan::Policy::npu_prefill, plan::Policy::npu_alone}) {
         auto timeline = std::make_shared<plan::Timeline>();
         const std::unique_ptr<device::Backend> both =
             plan::make_hybrid(reference_device(), std::make_unique<NpuThatDoesNotRound>(),
@@ -229,6 +230,40 @@ TEST_P(Hybrid, TheNpuRoundsToInt8AndNoWorse) {
         EXPECT_EQ(found_with(plan::Policy::npu_attention).largest, 0);
     expect_rounded_to_int8(found_with(plan::Policy::npu_prefill), weights, kLayersShare);
     EXPECT_EQ(found_with(plan::Policy::main_only).largest, 0);
+}
+
+// Of single tokens too: all but attention, the experts and what is no layer's.
+TEST(HybridAlone, TheNpuHasEveryStep) {
+    for (const char* family : {"gemma3", "qwen2-moe"}) {
+        const auto smooth = open_smooth(family);
+        const models::Model& model = smooth->model;
+        const auto logits_of = [&](device::Backend& device) {
+            const std::vector<int32_t> tokens = hybrid_tokens(static_cast<int>(model.vocab));
+            auto sequence = Sequence::start(device, model, kHybridTokens);
+            std::vector<float> logits;
+            for (const auto& step :
+                 {std::span(tokens).first(17), std::span(tokens).subspan(17, 1), std::span(tokens).subspan(18, 1)}) {
+                const auto rows = sequence->feed(step);
+                EXPECT_TRUE(rows) << rows.error().message;
+                logits.insert(logits.end(), rows->begin(), rows->end());
+            }
+            return logits;
+        };
+        const std::unique_ptr<device::Backend> alone = reference_device();
+        const std::vector<float> expected = logits_of(*alone);
+        auto timeline = std::make_shared<plan::Timeline>();
+        const std::unique_ptr<device::Backend> both = plan::make_hybrid(
+            reference_device(), emulated_npu(),
+            {.policy = plan::Policy::npu_alone, .micro_rows = 16, .strict = true, .timeline = timeline});
+        const std::vector<float> found = logits_of(*both);
+        const Deviation weights = of_rounded_weights(model, chunked_logits(*alone, model));
+        expect_rounded_to_int8(deviation(found, expected), weights, kLayersShare);
+        const std::vector<plan::Timeline::Span> spans = timeline->spans();
+        const auto of_one_row = std::ranges::count_if(spans, [](const plan::Timeline::Span& span) {
+            return span.device == "npu emulator" && span.what.find("(1 rows)") != std::string::npos;
+        });
+        EXPECT_GE(of_one_row, 2 * std::ssize(model.program.caches)) << family;
+    }
 }
 
 // With a main device that is slow or fast by its rates.

@@ -96,14 +96,12 @@ Worker worker_of(const GemmLayout& layout, int column, int row) {
                  Call{kernel_name(layout, "add"), {ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, block}},
                  Release{x}, Release{w}},
         .counter = "block"};
-    return {
-        .tile = {column, kFirstRow + row},
-        .buffers = {{"block", kBlock}},
-        .body = {Acquire{x}, Acquire{w}, Acquire{y},
-                 Call{kernel_name(layout, "begin"), {ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, block}},
-                 Release{x}, Release{w}, products, Call{kernel_name(layout, "end"), {ObjectArgument{y}, block}},
-                 Release{y}},
-        .stack_bytes = kGemmStackBytes};
+    return {.tile = {column, kFirstRow + row},
+            .buffers = {{"block", kBlock}},
+            .body = {Acquire{x}, Acquire{w}, Acquire{y},
+                     Call{"gemm_begin", {ObjectArgument{x}, ObjectArgument{w}, ObjectArgument{y}, block}}, Release{x},
+                     Release{w}, products, Call{kernel_name(layout, "end"), {ObjectArgument{y}, block}}, Release{y}},
+            .stack_bytes = kGemmStackBytes};
 }
 
 // The transfers of one row of blocks after another: x again for each column of blocks, all of w, and y.
@@ -191,7 +189,7 @@ Result<Design> gemm_i8(const GemmLayout& layout) {
     design.array = layout.array;
     add_inputs(layout, design);
     add_results(layout, design);
-    design.kernels = {use_kernel(kernel_name(layout, "begin"), {kXObject, kWObject, kYObject, kBlock}),
+    design.kernels = {use_kernel("gemm_begin", {kXObject, kWObject, kYObject, kBlock}),
                       use_kernel(kernel_name(layout, "add"), {kXObject, kWObject, kYObject, kBlock}),
                       use_kernel(kernel_name(layout, "end"), {kYObject, kBlock})};
     design.workers.reserve(static_cast<size_t>(layout.rows) * static_cast<size_t>(layout.columns));
@@ -205,8 +203,13 @@ Result<Design> gemm_i8(const GemmLayout& layout) {
     return design;
 }
 
-std::vector<Sample> gemm_samples(const GemmLayout& layout) {
-    const GemmHeader header{.objects = static_cast<int32_t>(layout.blocks_k()), .rows = kGemmRows};
+int32_t gemm_rows_of_block(int64_t rows) {
+    constexpr int64_t kStep = 16;
+    return static_cast<int32_t>(round_up_to(std::clamp<int64_t>(rows, 0, kGemmRows), kStep));
+}
+
+std::vector<Sample> gemm_samples(const GemmLayout& layout, int64_t rows) {
+    const GemmHeader header{.objects = static_cast<int32_t>(layout.blocks_k()), .rows = gemm_rows_of_block(rows)};
     std::vector<std::byte> first(static_cast<size_t>(kXObject.count));
     std::vector<std::byte> block(sizeof(GemmBlock));
     put(header, first);

@@ -49,8 +49,12 @@ Result<GemmLayout> gemm_layout(const GemmShape& shape);
 // Arguments: x packed (x_bytes), w packed (w_bytes), y f32 [m][n] row after row with the m and n of the layout.
 Result<Design> gemm_i8(const GemmLayout& layout);
 
-// For foresee(): the first objects of blocks, and what cores remember of them.
-std::vector<Sample> gemm_samples(const GemmLayout& layout);
+// For foresee(): the first objects of blocks, and what cores remember of them, where x has so many rows (as the busiest
+// cores see it).
+std::vector<Sample> gemm_samples(const GemmLayout& layout, int64_t rows);
+
+// Of a block of kGemmRows cores multiply as many rows as are there, in steps of 16.
+int32_t gemm_rows_of_block(int64_t rows);
 
 struct PackedRows {
     std::span<const int8_t> values;  // [rows][columns]

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kTileColumns = 8;
 constexpr int64_t kRowsAtOnce = 32;  // by one thread
-constexpr int64_t kRowSteps = 16;    // of GemmHeader::rows
 constexpr int64_t kObjectOfX = int64_t{kGemmRows} * kGemmInner;
 constexpr int64_t kObjectOfW = int64_t{kGemmColumns} * kGemmInner;
 
@@ -70,9 +69,8 @@ std::byte* block_of_x(const GemmLayout& layout, int64_t block, std::span<std::by
 // How many objects each block has, and how many of its rows there are.
 void put_headers(const GemmLayout& layout, int64_t rows, std::span<std::byte> packed) {
     for (int64_t block = 0; block < layout.blocks_m(); ++block) {
-        const int64_t left = std::clamp<int64_t>(rows - block * kGemmRows, 0, kGemmRows);
         const GemmHeader header{.objects = static_cast<int32_t>(layout.blocks_k()),
-                                .rows = static_cast<int32_t>((left + kRowSteps - 1) / kRowSteps * kRowSteps)};
+                                .rows = gemm_rows_of_block(rows - block * kGemmRows)};
         std::memcpy(block_of_x(layout, block, packed), &header, sizeof header);
     }
 }

@@ -24,7 +24,7 @@ TEST(Estimate, ForeseesWhatTheEmulatorCounts) {
     for (const char* array : {"npu1", "npu2"}) {
         const GemmLayout layout = *gemm_layout({.m = 500, .k = 250, .n = 600, .array = array});
         const Design design = *gemm_i8(layout);
-        const Result<Activity> foreseen = foresee(design, gemm_samples(layout));
+        const Result<Activity> foreseen = foresee(design, gemm_samples(layout, 500));
         ASSERT_TRUE(foreseen) << foreseen.error().message;
         std::vector<std::byte> x(static_cast<size_t>(layout.x_bytes()));
         std::vector<std::byte> w(static_cast<size_t>(layout.w_bytes()));
@@ -172,6 +172,10 @@ TEST_F(EmulatorRuntimeTest, NoticesWhatWasWrittenAndNotMarked) {
     EXPECT_THAT(report.error().message, HasSubstr("without marking it"));
     product.w->mark_written();
     EXPECT_TRUE(product.design->run(product.arguments));
+}
+
+TEST(Runtime, GivesUpBeforeTheDriverDoes) {
+    EXPECT_LT(kRunTimeout, std::chrono::seconds(2));
 }
 
 TEST_F(EmulatorRuntimeTest, VanishesWhenTold) {

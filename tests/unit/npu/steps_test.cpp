@@ -93,7 +93,7 @@ TEST(LinearStep, IsPredictedWithWhatTheHostPacks) {
     };
     const Array& array = *find_array("npu1");
     const GemmLayout layout = *gemm_layout({.m = 64, .k = kIn, .n = kOut, .array = "npu1"});
-    Cost product = *cost_of(*gemm_i8(layout), {array}, gemm_samples(layout));
+    Cost product = *cost_of(*gemm_i8(layout), {array}, gemm_samples(layout, 64));
     product += cost_of(HostWork{.flushed = static_cast<double>(layout.y_bytes())});
     const Cost packing = cost_of(HostWork{.rounded = 64 * kIn, .flushed = 256 * kIn});
     EXPECT_GT(packing.seconds, 0);
