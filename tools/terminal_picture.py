@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import harness  # noqa: E402
 
-COLUMNS = 104
+COLUMNS = 110
 QUESTIONS = ("What is the opposite of cold?", "Tell me a story about a fox and a lantern.")
 LETTER, LINE, MARGIN = 8.43, 20, 18  # of a font of 14 pixels
 STYLES = {"1": "bold", "22": "", "36": "code", "39": ""}
