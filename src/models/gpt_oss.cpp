@@ -1,5 +1,7 @@
 // gpt-oss: attention with sinks, every other layer in a window; experts with biases, a clamped activation and weights
 // that are a softmax over the chosen ones alone.
+#include <fmt/format.h>
+
 #include "models/families.h"
 #include "models/plain_decoder.h"
 
@@ -28,6 +30,9 @@ Result<PlainConfig> read_gpt_oss(Settings& s) {
     ExpertConfig experts = read_experts(s, {.count = 128, .used = 4, .ffn_dim = cfg.ffn_dim}, cfg.ffn_dim);
     experts.route.score = op::Score::chosen_softmax;
     experts.activation = op::Activation::clamped;
+    constexpr double kLimit = 7;  // of that activation
+    if (const double limit = s.real({"", "swiglu_limit"}, {0, 1e6}, kLimit); limit != kLimit)
+        s.reject(fmt::format("'swiglu_limit' is {}, expected {}", limit, kLimit));
     experts.biased = true;
     experts.names.router = "mlp.router";
     experts.interleaved = true;

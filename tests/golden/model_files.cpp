@@ -35,8 +35,9 @@ void write_safetensors(const std::map<std::string, HfModel::Tensor>& tensors, co
     for (const auto& [name, tensor] : tensors) {
         const size_t begin = data.size();
         data.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
-        header[name] = {
-            {"dtype", safetensors_type(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+        header[name] = {{"dtype", tensor.is_bytes ? "U8" : safetensors_type(tensor.dtype)},
+                        {"shape", tensor.shape},
+                        {"data_offsets", {begin, data.size()}}};
     }
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');

@@ -18,6 +18,7 @@ struct HfModel {
         DType dtype = DType::f32;
         std::vector<int64_t> shape;
         std::vector<std::byte> bytes;
+        bool is_bytes = false;  // of type U8, whatever `dtype` says
     };
 
     nlohmann::json config;
