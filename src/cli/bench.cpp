@@ -57,8 +57,10 @@ Status measure(const BenchOptions& options, const Subject& subject, Devices& dev
     const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend, what));
     report.load_s = upload.seconds();
     note(fmt::format("weights are there after {:.1f} s", report.load_s));
+    report.device = backend.describe();  // says which layers several devices have
     const auto add = [&](engine::BenchmarkRow row) {
         report.rows.push_back(std::move(row));
+        report.shares.push_back(devices.last_shares());
         note(describe(report, report.rows.back()));
     };
     for (int context : options.contexts) {

@@ -102,6 +102,31 @@ std::string profile_table(const BenchReport& report, const BenchmarkRow& row) {
            table.to_string();
 }
 
+// What each of several devices did of the step before the profile, or of a prompt's last chunk.
+std::string shares_table(const BenchmarkRow& row, const plan::StepShares& step) {
+    if (step.devices.empty()) return {};
+    Table table({"", "", "PREDICTED MS", "MEASURED MS", "OF THE STEP"}, {2, 3, 4});
+    for (const plan::StepShares::Share& share : step.devices) {
+        table.add({share.device, share.part,
+                   share.predicted_s > 0 ? fmt::format("{:.3f}", share.predicted_s * 1e3) : "-",
+                   fmt::format("{:.3f}", share.busy_s * 1e3), percent(share.busy_s / step.seconds)});
+    }
+    return fmt::format("\n{}: a step of {:.3f} ms, in which the devices had nothing to do for {:.0f} % (bubble)\n",
+                       name_of(row), step.seconds * 1e3, 100 * step.bubble()) +
+           table.to_string();
+}
+
+Json to_json(const plan::StepShares& step) {
+    Json devices = Json::array();
+    for (const plan::StepShares::Share& share : step.devices) {
+        devices.push_back({{"device", share.device},
+                           {"part", share.part},
+                           {"predicted_ms", share.predicted_s > 0 ? Json(share.predicted_s * 1e3) : Json()},
+                           {"busy_ms", share.busy_s * 1e3}});
+    }
+    return {{"ms", step.seconds * 1e3}, {"bubble", step.bubble()}, {"devices", std::move(devices)}};
+}
+
 }  // namespace
 
 std::string describe(const BenchReport& report, const BenchmarkRow& row) {
@@ -125,14 +150,19 @@ std::string to_text(const BenchReport& report) {
                    percent(matrix_share(report, row)), fmt::format("{:.4f}", row.cpu_s * 1e3)});
     }
     std::string profiles;
-    for (const BenchmarkRow& row : report.rows) profiles += profile_table(report, row);
+    for (size_t i = 0; i < report.rows.size(); ++i) {
+        const BenchmarkRow& row = report.rows[i];
+        profiles += shares_table(row, report.shares[i]);
+        profiles += profile_table(report, row);
+    }
     return heading(report) + table.to_string() + footnotes(report) + profiles +
            (report.agreement.empty() ? "" : agreement_table(report));
 }
 
 std::string to_json(const BenchReport& report) {
     Json rows = Json::array();
-    for (const BenchmarkRow& row : report.rows) {
+    for (size_t i = 0; i < report.rows.size(); ++i) {
+        const BenchmarkRow& row = report.rows[i];
         const bool prompt = row.kind == BenchmarkRow::Kind::prompt;
         Json profile = Json::array();
         for (const device::StageTime& stage : row.profile) {
@@ -158,6 +188,7 @@ std::string to_json(const BenchReport& report) {
                         {"matrix_share", matrix_share(report, row)},
                         {"cpu_ms_per_token", row.cpu_s * 1e3},
                         {"profile", std::move(profile)}});
+        if (!report.shares[i].devices.empty()) rows.back()["stages"] = to_json(report.shares[i]);
     }
     Json json{{"model", report.model},
               {"device", report.device.name},

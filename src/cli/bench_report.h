@@ -9,6 +9,7 @@
 #include "device/rates.h"
 #include "engine/agreement.h"
 #include "engine/benchmark.h"
+#include "plan/several.h"
 
 namespace tandem::cli {
 
@@ -19,6 +20,7 @@ struct BenchReport {
     int repetitions = 0;
     double load_s = 0;  // of bringing the weights to the device
     std::vector<engine::BenchmarkRow> rows = {};
+    std::vector<plan::StepShares> shares = {};  // of several devices in a step of each row, else empty
     std::vector<engine::AgreementRow> agreement = {};
     engine::Tolerance tolerance = {};
 };

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "cli/text_output.h"
 #include "cli/user_paths.h"
@@ -31,7 +32,8 @@ bool is_vulkan(const std::string& device) {
 #ifdef TANDEM_VULKAN
 
 constexpr const char* kDeviceHelp =
-    "auto (a GPU that holds the model, else the CPU), cpu, cpu:reference, vulkan, vulkan:N or :NAME (auto)";
+    "auto (a GPU that holds the model, else the CPU), cpu, cpu:reference, vulkan, vulkan:N or :NAME, or several\n"
+    "that share the layers: vulkan:0,vulkan:1 (auto)";
 
 std::filesystem::path tuning_directory() {
     const std::filesystem::path config = config_directory();
@@ -61,7 +63,9 @@ class Devices::Gpu {
         return vulkan::make_backend(gpu_);
     }
 
-    Result<device::Rates> measure_rates() { return vulkan::measure_rates(*gpu_); }
+    Result<device::Rates> measure_rates(const std::string& device) {
+        return vulkan::measure_rates(*opened_.at(device));
+    }
 
     Result<std::string> tune(const TuneSteps& steps) {
         if (tuning_directory().empty())
@@ -88,7 +92,8 @@ std::vector<device::Description> list_gpus() {
 #else
 
 constexpr const char* kDeviceHelp =
-    "Device to run on: auto or cpu, or cpu:reference for the plain loops that specify each op (auto)";
+    "Device to run on: auto or cpu, or cpu:reference for the plain loops that specify each op, or several that\n"
+    "share the layers: cpu,cpu:reference (auto)";
 
 }  // namespace
 
@@ -99,7 +104,7 @@ class Devices::Gpu {
         return fail("--device {}: this build has no Vulkan (it was configured without TANDEM_VULKAN); use --device cpu",
                     device);
     }
-    Result<device::Rates> measure_rates() { return device::Rates{}; }
+    Result<device::Rates> measure_rates(const std::string& /*device*/) { return device::Rates{}; }
     Result<std::string> tune(const TuneSteps& /*steps*/) { return fail("--tune: this build has no Vulkan"); }
 };
 
@@ -119,15 +124,48 @@ device::Candidates candidates_here() {
 
 }  // namespace
 
-// Which of the two it is, and how to ask it. Shared with the backends, whose plans measure it when they need to.
+// Which it is, or they are, and how to ask. Shared with the backends, whose plans measure it when they need to.
 class Devices::Main {
   public:
     explicit Main(const DeviceOptions& options) : options_(options) {}
 
     Result<std::unique_ptr<device::Backend>> open(const std::string& device) {
         const std::lock_guard lock(mutex_);
-        on_gpu_ = is_vulkan(device);
-        if (on_gpu_) return gpu_.open(device, options_);
+        opened_ = {device};
+        return open_one(device);
+    }
+
+    Result<std::vector<std::unique_ptr<device::Backend>>> open(const std::vector<std::string>& devices) {
+        const std::lock_guard lock(mutex_);
+        opened_ = devices;
+        std::vector<std::unique_ptr<device::Backend>> backends;
+        for (const std::string& device : devices) backends.push_back(TRY(open_one(device)));
+        return backends;
+    }
+
+    Result<device::Rates> measure_rates() {
+        const std::lock_guard lock(mutex_);
+        device::Rates all;
+        for (const std::string& device : std::set<std::string>(opened_.begin(), opened_.end())) {
+            const device::Rates rates = TRY(measure_one(device));
+            all.read_bytes_per_s += rates.read_bytes_per_s;
+            all.matrix_flops_per_s += rates.matrix_flops_per_s;
+            all.cache_bytes += rates.cache_bytes;
+        }
+        return all;
+    }
+
+    Result<std::string> tune(const TuneSteps& steps) {
+        if (opened_.size() != 1) return fail("--tune with several devices: tune each by itself");
+        if (!is_vulkan(opened_.front()))
+            return fail("--tune needs a GPU (--device vulkan): other devices have nothing to tune");
+        if (options_.exact) return fail("--tune with --exact: what is tuned are the kernels that --exact does without");
+        return gpu_.tune(steps);
+    }
+
+  private:
+    Result<std::unique_ptr<device::Backend>> open_one(const std::string& device) {
+        if (is_vulkan(device)) return gpu_.open(device, options_);
         const bool reference = device == "cpu:reference";
         // multiplies quantised weights with int8 activations
         if (options_.exact && !reference)
@@ -135,28 +173,23 @@ class Devices::Main {
         return cpu::make_backend({.threads = options_.threads, .reference = reference});
     }
 
-    Result<device::Rates> measure_rates() {
-        const std::lock_guard lock(mutex_);
-        if (on_gpu_) return gpu_.measure_rates();
+    Result<device::Rates> measure_one(const std::string& device) {
+        if (is_vulkan(device)) return gpu_.measure_rates(device);
         ThreadPool threads(options_.threads);
         return cpu::measure_rates(threads);
     }
 
-    Result<std::string> tune(const TuneSteps& steps) {
-        if (!on_gpu_) return fail("--tune needs a GPU (--device vulkan): other devices have nothing to tune");
-        if (options_.exact) return fail("--tune with --exact: what is tuned are the kernels that --exact does without");
-        return gpu_.tune(steps);
-    }
-
-  private:
     const DeviceOptions options_;
     std::mutex mutex_;
-    bool on_gpu_ = false;
+    std::vector<std::string> opened_;  // last, together
     Gpu gpu_;
 };
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
     app.add_option("--device", options.device, kDeviceHelp)->option_text("DEVICE");
+    app.add_option("--split", options.split,
+                   "Layers with which the second and later of several devices begin: 20,42 (by measured time)")
+        ->option_text("N,N,...");
     app.add_option("--threads", options.threads, "CPU threads; 0: one per core (0)")
         ->option_text("N")
         ->check(CLI::Range(0, kMaxThreads));
@@ -193,13 +226,47 @@ Result<std::string> Devices::choose(uint64_t weight_bytes) {
     return std::string("cpu");
 }
 
-Result<std::unique_ptr<device::Backend>> Devices::open_named(const std::string& device) {
+namespace {
+
+std::vector<std::string> names_in(const std::string& devices) {
+    std::vector<std::string> names;
+    for (size_t begin = 0; begin <= devices.size();) {
+        const size_t comma = std::min(devices.find(',', begin), devices.size());
+        names.push_back(devices.substr(begin, comma - begin));
+        begin = comma + 1;
+    }
+    return names;
+}
+
+Status check_name(const std::string& device, const std::string& given) {
+    if (is_vulkan(device) || device == "cpu" || device == "cpu:reference") return Ok{};
     if (device == "npu") {
-        return fail("--device npu: an NPU works beside a GPU or the CPU: use --device vulkan --placement npu-prefill");
+        return fail("--device {}: an NPU works beside a GPU or the CPU: use --device vulkan --placement npu-prefill",
+                    given);
     }
-    if (!is_vulkan(device) && device != "cpu" && device != "cpu:reference") {
-        return fail("--device {}: unknown device; `tandem devices` lists what there is", device);
-    }
+    if (device == "auto") return fail("--device {}: auto takes one device; name each of several", given);
+    if (device == given) return fail("--device {}: unknown device; `tandem devices` lists what there is", device);
+    return fail("--device {}: unknown device '{}'; `tandem devices` lists what there is", given, device);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<device::Backend>> Devices::open_several(const std::vector<std::string>& devices) {
+    const NpuChoice& npu = options_.npu;
+    if (npu.npu == "on" || npu.npu == "emulator" || npu.placement.starts_with("npu"))
+        return fail("--device {} with an NPU: it works beside one device only", options_.device);
+    return plan::make_several(TRY(main_->open(devices)), {.cuts = options_.split,
+                                                          .note = [](std::string_view line) { note(line); },
+                                                          .timeline = timeline_for(npu.trace),
+                                                          .shares = shares_});
+}
+
+Result<std::unique_ptr<device::Backend>> Devices::open_named(const std::string& device) {
+    const std::vector<std::string> names = names_in(device);
+    for (const std::string& name : names) TRY(check_name(name, device));
+    if (names.size() > 1) return open_several(names);
+    if (!options_.split.empty())
+        return fail("--split {} needs several devices, such as --device vulkan:0,cpu, not {}", options_.split, device);
     std::unique_ptr<device::Backend> main = TRY(main_->open(device));
     return with_npu(std::move(main), {.options = options_.npu, .strict = options_.strict, .main_rates = [main = main_] {
                                           return main->measure_rates();

@@ -10,6 +10,7 @@
 #include "cli/npu_option.h"
 #include "device/backend.h"
 #include "device/rates.h"
+#include "plan/several.h"
 
 namespace CLI {
 class App;
@@ -18,14 +19,16 @@ class App;
 namespace tandem::cli {
 
 struct DeviceOptions {
-    std::string device = "auto";  // "auto": the best of this machine that can hold the model
-    int threads = 0;              // of the CPU; 0: one per core
+    // "auto": the best of this machine that can hold the model; "vulkan:0,cpu": several that share its layers
+    std::string device = "auto";
+    std::string split;  // of several: the layers with which the second and later begin; empty: by measured time
+    int threads = 0;    // of the CPU; 0: one per core
     bool strict = false;
     bool exact = false;  // every op by itself in f32
     NpuChoice npu;
 };
 
-// Adds --device, --threads, --strict, --exact and the options of the NPU.
+// Adds --device, --split, --threads, --strict, --exact and the options of the NPU.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 
 // Searches what a device's kernels run fastest with. The measurements give the seconds of a step on a backend of the
@@ -51,8 +54,11 @@ class Devices {
     // error says why.
     Result<std::unique_ptr<device::Backend>> open(uint64_t weight_bytes);
 
-    // Of what was opened last, without an NPU: what it does at best, measured now; takes up to a few seconds.
+    // Of what was opened last, without an NPU: what it does at best, measured now; takes up to a few seconds. Of
+    // several devices the sum: what they do when all are busy.
     Result<device::Rates> measure_rates();
+    // What each of several devices did of the last step; empty where there is one.
+    plan::StepShares last_shares() const { return shares_->get(); }
     // Searches what its kernels run fastest with, and keeps it for all later runs; returns the file it is kept in.
     Result<std::string> tune(const TuneSteps& steps);
 
@@ -60,10 +66,12 @@ class Devices {
     class Gpu;
     class Main;  // the device beside which an NPU may work
     Result<std::unique_ptr<device::Backend>> open_named(const std::string& device);
+    Result<std::unique_ptr<device::Backend>> open_several(const std::vector<std::string>& devices);
     Result<std::string> choose(uint64_t weight_bytes);
 
     DeviceOptions options_;
     std::shared_ptr<Main> main_;
+    std::shared_ptr<plan::LastShares> shares_ = std::make_shared<plan::LastShares>();
 };
 
 // A device as `tandem devices` lists it.

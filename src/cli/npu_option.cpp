@@ -20,17 +20,6 @@ namespace tandem::cli {
 
 namespace {
 
-// Writes the trace when the last that adds to it is gone.
-std::shared_ptr<plan::Timeline> timeline_for(const std::string& file) {
-    if (file.empty()) return nullptr;
-    return {new plan::Timeline, [file](plan::Timeline* timeline) {
-                std::ofstream out(file);
-                out << timeline->to_json();
-                if (!out.flush()) log::error("{}: the trace could not be written", file);
-                delete timeline;
-            }};
-}
-
 // It has passed its test on this machine, and was measured to help.
 bool may_be_used_by_itself(const std::string& beside) {
     const std::optional<npu::NpuDevice> npu = npu::discover(npu::System::here()).device;
@@ -88,6 +77,16 @@ std::function<device::Rates()> rates_for_plan(std::function<Result<device::Rates
 
 }  // namespace
 
+std::shared_ptr<plan::Timeline> timeline_for(const std::string& file) {
+    if (file.empty()) return nullptr;
+    return {new plan::Timeline, [file](plan::Timeline* timeline) {
+                std::ofstream out(file);
+                out << timeline->to_json();
+                if (!out.flush()) log::error("{}: the trace could not be written", file);
+                delete timeline;
+            }};
+}
+
 Result<npu::BuiltDesign> build_npu_design(const npu::Design& design) {
     const npu::Toolchain toolchain = TRY(npu::find_toolchain(npu::ToolPlaces::of_environment()));
     return npu::build_design(design, toolchain, {.cache = cache_directory(), .progress = [](std::string_view line) {
@@ -117,7 +116,8 @@ void add_npu_options(CLI::App& app, NpuChoice& options) {
     app.add_option("--npu-layers", options.layers, "Layers that npu-prefill gives to the NPU; 0: what is fastest (0)")
         ->option_text("N")
         ->check(CLI::Range(0, 1024));
-    app.add_option("--trace", options.trace, "Write what device and NPU did when, for a trace viewer (Perfetto)")
+    app.add_option("--trace", options.trace,
+                   "Write what each of several devices did when, for a trace viewer (Perfetto)")
         ->option_text("FILE");
 }
 

@@ -10,6 +10,7 @@
 #include "device/backend.h"
 #include "device/rates.h"
 #include "npu/toolchain.h"
+#include "plan/timeline.h"
 
 namespace CLI {
 class App;
@@ -27,6 +28,9 @@ struct NpuChoice {
 };
 
 void add_npu_options(CLI::App& app, NpuChoice& options);
+
+// Where spans go that are written to `file` when the last that adds to them is gone; none without a file.
+std::shared_ptr<plan::Timeline> timeline_for(const std::string& file);
 
 struct NpuRequest {
     NpuChoice options;

@@ -38,18 +38,22 @@ std::string details(const Options& options, int threads) {
     return fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", code);
 }
 
-// Makes the pages of a mapped file present, so that it is read here, where progress can be seen, and not by the first
-// step. A page that cannot be had is left to that step.
-Status read_in(const graph::Weights& weights, ThreadPool& threads, const std::function<Status(double)>& progress) {
+// Makes the pages of a mapped file that the Program reads present, so that they are read here, where progress can be
+// seen, and not by the first step. A page that cannot be had is left to that step.
+Status read_in(const graph::Program& program, const graph::Weights& weights, ThreadPool& threads,
+               const std::function<Status(double)>& progress) {
     constexpr size_t kPiece = size_t{256} << 20;
     constexpr int64_t kGrain = int64_t{4} << 20;
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto total = static_cast<double>(std::max<uint64_t>(weights.size_bytes(), 1));
+    uint64_t total = 0;
     uint64_t done = 0;
     std::vector<std::span<const std::byte>> all;
-    for (const auto& [name, view] : weights.all()) {
-        all.push_back(view.data);
-        all.insert(all.end(), view.parts.begin(), view.parts.end());
+    for (const graph::Value& value : program.values) {
+        const graph::WeightView* view = value.kind == graph::Value::Kind::weight ? weights.find(value.name) : nullptr;
+        if (view == nullptr) continue;  // the compiler tells
+        total += view->size_bytes();
+        all.push_back(view->data);
+        all.insert(all.end(), view->parts.begin(), view->parts.end());
     }
     for (const std::span<const std::byte> bytes : all) {
         for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
@@ -60,7 +64,7 @@ Status read_in(const graph::Weights& weights, ThreadPool& threads, const std::fu
                 madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_READ);
             });
             done += piece.size();
-            TRY(progress(static_cast<double>(done) / total));
+            TRY(progress(static_cast<double>(done) / static_cast<double>(total)));
         }
     }
     return Ok{};
@@ -98,7 +102,7 @@ class CpuBackend final : public device::Backend {
                                                         const device::CompileOptions& options) override {
         auto paged = std::dynamic_pointer_cast<PagedCache>(cache);
         CHECK(cache == nullptr || paged != nullptr, "the cache belongs to another device");
-        if (options.progress) TRY(read_in(weights, *threads_, options.progress));
+        if (options.progress) TRY(read_in(program, weights, *threads_, options.progress));
         return cpu::compile({.program = program,
                              .weights = weights,
                              .cache = std::move(paged),

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <numeric>
 
 #include "base/check.h"
+#include "graph/ops.h"
 
 namespace tandem::graph {
 
@@ -99,21 +101,44 @@ std::vector<Segment> cut(const Program& program, std::span<const int> device_of_
     return segments;
 }
 
-std::vector<size_t> narrow_cuts(const Program& program) {
+std::vector<int> take_caches(Program& segment) {
+    std::map<int, int> taken;  // by their numbers in the whole
+    for (const Node& node : segment.nodes) {
+        if (const auto* write = node.op.as<op::KvWrite>()) taken[write->cache] = 0;
+        if (const auto* attention = node.op.as<op::Attention>()) taken[attention->cache] = 0;
+    }
+    std::vector<int> numbers;
+    std::vector<CacheLayer> layers;
+    for (auto& [whole, own] : taken) {
+        own = static_cast<int>(numbers.size());
+        numbers.push_back(whole);
+        layers.push_back(segment.caches[static_cast<size_t>(whole)]);
+    }
+    const auto renumber = [&](auto op) {
+        op.cache = taken.at(op.cache);
+        return Op(std::move(op));
+    };
+    for (Node& node : segment.nodes) {
+        if (const auto* write = node.op.as<op::KvWrite>())
+            node.op = renumber(*write);
+        else if (const auto* attention = node.op.as<op::Attention>())
+            node.op = renumber(*attention);
+    }
+    segment.caches = std::move(layers);
+    return numbers;
+}
+
+std::vector<int> crossing_counts(const Program& program) {
     const Spans spans(program);
-    std::vector<int> crossing(program.nodes.size() + 1, 0);  // before each node: the difference to the node before
+    std::vector<int> counts(program.nodes.size() + 1, 0);  // first the differences to the node before
     for (size_t id = 0; id < program.values.size(); ++id) {
         if (spans.made[id] == kNowhere || spans.last_read[id] == kNowhere) continue;
-        crossing[spans.made[id] + 1] += 1;
-        crossing[spans.last_read[id] + 1] -= 1;
+        counts[spans.made[id] + 1] += 1;
+        counts[spans.last_read[id] + 1] -= 1;
     }
-    std::vector<size_t> cuts;
-    int live = 0;
-    for (size_t n = 0; n < program.nodes.size(); ++n) {
-        live += crossing[n];
-        if (live == 1) cuts.push_back(n);
-    }
-    return cuts;
+    std::partial_sum(counts.begin(), counts.end(), counts.begin());
+    counts.pop_back();
+    return counts;
 }
 
 }  // namespace tandem::graph

@@ -22,7 +22,11 @@ std::string crossing_name(ValueId id);
 // their numbers.
 std::vector<Segment> cut(const Program& program, std::span<const int> device_of_node);
 
-// Where a Program can be cut so that one value alone crosses: numbers of the nodes before which that holds, ascending.
-std::vector<size_t> narrow_cuts(const Program& program);
+// The cache layers that a segment uses become numbers 0, 1, ... of a cache that has no others; returns their numbers in
+// the whole, ascending. Groups keep theirs.
+std::vector<int> take_caches(Program& segment);
+
+// How many values cross a cut before each node.
+std::vector<int> crossing_counts(const Program& program);
 
 }  // namespace tandem::graph

@@ -56,7 +56,7 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
     std::vector<int> devices(segments.size());
     std::transform(segments.begin(), segments.end(), devices.begin(),
                    [](const auto& segment) { return segment.device; });
-    PipelineOrder order(static_cast<int>(parts.size()), devices, kSlots);
+    PipelineOrder order({.micro_batches = static_cast<int>(parts.size()), .device_of_segment = devices});
     double memory_bytes = 0;
     const PipelineTime time = simulate_pipeline(order, [&](Task task) {
         const graph::Segment& segment = segments[static_cast<size_t>(task.segment)];
@@ -74,7 +74,7 @@ Prediction predict(const graph::Program& program, const Placement& placement, co
     return {.placement = placement,
             .seconds = std::max(time.seconds, reads > 0 ? memory_bytes / reads : 0),
             .main_busy_s = time.busy[kMain],
-            .npu_busy_s = time.busy[kNpu],
+            .npu_busy_s = time.busy.size() > kNpu ? time.busy[kNpu] : 0,
             .memory_bytes = memory_bytes};
 }
 

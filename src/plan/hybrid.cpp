@@ -1,16 +1,12 @@
 #include "plan/hybrid.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstring>
 
-#include "device/host_memory.h"
-#include "graph/memory_plan.h"
 #include "graph/segment.h"
 #include "plan/cost.h"
 #include "plan/micro_batch.h"
-#include "plan/pipeline.h"
+#include "plan/relay.h"
 
 namespace tandem::plan {
 
@@ -25,8 +21,6 @@ struct Devices {
     std::atomic<bool> npu_used = false;     // something was compiled for both
     std::atomic<bool> npu_spurned = false;  // something was compiled that is faster without it
     std::atomic<bool> left_noted = false;
-
-    device::Backend& of(int device) const { return device == kNpu ? *npu : *main; }
 
     void give_up_npu(const Error& why) {
         npu_failed = true;
@@ -51,21 +45,6 @@ struct CompileArguments {
     const device::CompileOptions& options;
 };
 
-// What one micro-batch needs on its way: memory for the values that cross, and executables over it.
-struct Slot {
-    device::HostBuffer memory;
-    std::vector<device::SharedValue> shared;
-    std::vector<std::unique_ptr<device::Executable>> executables;  // per segment
-};
-
-// Where a result of the whole is made.
-struct ResultPlace {
-    int segment = 0;
-    size_t index = 0;  // among the segment's results
-    size_t row_bytes = 0;
-    std::vector<std::byte> bytes;  // of the last step
-};
-
 // Not only of those that bring a prompt.
 bool of_every_step(Policy policy) {
     return policy == Policy::npu_alone;
@@ -75,11 +54,6 @@ bool of_every_step(Policy policy) {
 int rows_at_once(const HybridOptions& options, int64_t step_rows) {
     if (!of_every_step(options.policy)) return micro_rows(step_rows, options.micro_rows);
     return static_cast<int>(std::min<int64_t>(step_rows, options.micro_rows));
-}
-
-bool brings_prompt(const device::Batch& batch) {
-    return std::any_of(batch.sequences.begin(), batch.sequences.end(),
-                       [](const device::SequenceRows& rows) { return rows.rows > 1; });
 }
 
 class HybridExecutable final : public device::Executable {
@@ -94,31 +68,21 @@ class HybridExecutable final : public device::Executable {
     Status submit(const device::Batch& batch, const device::FindAllowed& find_allowed) override;
     Status wait() override;
     std::span<const std::byte> result(size_t index) const override {
-        return together_ ? std::span<const std::byte>(results_[index].bytes) : whole_->result(index);
+        return together_ ? relay_->result(index) : whole_->result(index);
     }
     Result<std::vector<device::StageTime>> profile(const device::Batch& batch) override {
         return whole_->profile(batch);
     }
 
   private:
-    Status prepare_slot(const CompileArguments& arguments, Slot& slot);
-    std::vector<std::string> results_of(const graph::Segment& segment) const;
-    void find_results();
     bool can_run_together(const device::Batch& batch) const;
     Status run_together(const device::Batch& batch, const device::FindAllowed& find_allowed);
-    Status run_task(Task task, const std::vector<MicroBatch>& parts, const device::FindAllowed& find_allowed);
-    void keep_results(Task task, const MicroBatch& part);
 
     std::shared_ptr<Devices> devices_;
     std::shared_ptr<device::KvCache> cache_;
     std::unique_ptr<device::Executable> whole_;  // on the main device: short steps, and when the NPU fails
-    std::vector<std::string> wanted_;
-    graph::Extents limits_;  // of a micro-batch
+    std::unique_ptr<Relay> relay_;               // on both
     int min_rows_ = 0;
-    std::vector<graph::Segment> segments_;
-    std::vector<int> device_of_segment_;
-    std::array<Slot, kSlots> slots_;
-    std::vector<ResultPlace> results_;
     bool together_ = false;  // the last step was run by both
     bool measured_ = false;  // its time says something of `auto`
     int64_t rows_ = 0;       // of it
@@ -129,90 +93,19 @@ class HybridExecutable final : public device::Executable {
 Status HybridExecutable::prepare(const CompileArguments& arguments, const Placement& placement, int min_rows) {
     whole_ = TRY(devices_->main->compile(arguments.program, arguments.weights, arguments.cache, arguments.options));
     cache_ = arguments.cache;
-    wanted_ = arguments.options.results;
-    const graph::Program program = graph::keep_results(arguments.program, wanted_);
+    const graph::Program program = graph::keep_results(arguments.program, arguments.options.results);
     min_rows_ = min_rows;
     const int64_t rows = rows_at_once(devices_->options, arguments.options.limits.tokens);
-    limits_ = {.tokens = rows, .outputs = std::min(rows, arguments.options.limits.outputs)};
-    segments_ = graph::cut(program, place(program, placement, *devices_->npu));
-    for (const graph::Segment& segment : segments_) device_of_segment_.push_back(segment.device);
-    for (Slot& slot : slots_) TRY(prepare_slot(arguments, slot));
-    find_results();
+    auto relay = Relay::compile(
+        {.segments = graph::cut(program, place(program, placement, *devices_->npu)),
+         .devices = {{devices_->main.get(), cache_}, {devices_->npu.get(), cache_}},
+         .weights = arguments.weights,
+         .options = {.limits = {.tokens = rows, .outputs = std::min(rows, arguments.options.limits.outputs)},
+                     .results = arguments.options.results},
+         .timeline = devices_->options.timeline});
+    if (!relay) return std::move(relay).error().error;
+    relay_ = std::move(*relay);
     return Ok{};
-}
-
-// Crossing values are named in it; results that nobody asked for are not.
-std::vector<std::string> HybridExecutable::results_of(const graph::Segment& segment) const {
-    std::vector<std::string> names;
-    for (const graph::NamedResult& result : segment.program.results) names.push_back(result.name);
-    return names;
-}
-
-// A value that crosses, from the segment that makes it to the last that reads it.
-struct Crossing {
-    std::string name;
-    graph::Lifetime lifetime;
-};
-
-std::vector<Crossing> crossings(const std::vector<graph::Segment>& segments, const std::vector<std::string>& wanted,
-                                const graph::Extents& limits) {
-    std::vector<Crossing> list;
-    for (size_t s = 0; s < segments.size(); ++s) {
-        const graph::Program& program = segments[s].program;
-        for (const graph::NamedResult& result : program.results) {
-            if (std::find(wanted.begin(), wanted.end(), result.name) != wanted.end()) continue;
-            list.push_back({result.name, {program.value(result.value).type.size_bytes(limits), s, s}});
-        }
-        for (Crossing& crossing : list) {
-            const bool read = std::any_of(program.values.begin(), program.values.end(), [&](const graph::Value& value) {
-                return value.kind == graph::Value::Kind::input && value.name == crossing.name;
-            });
-            if (read) crossing.lifetime.last = s;
-        }
-    }
-    return list;
-}
-
-// Values that never cross at once lie in the same pages. One without bytes only orders.
-Status HybridExecutable::prepare_slot(const CompileArguments& arguments, Slot& slot) {
-    const std::vector<Crossing> crossing = crossings(segments_, wanted_, limits_);
-    std::vector<graph::Lifetime> lifetimes;
-    lifetimes.reserve(crossing.size());
-    for (const Crossing& each : crossing) lifetimes.push_back(each.lifetime);
-    const graph::MemoryPlan memory = graph::place(lifetimes, device::HostBuffer::kPageBytes);
-    slot.memory = TRY(device::HostBuffer::allocate(memory.size_bytes, "what the devices hand over",
-                                                   "choose a smaller chunk of the prompt"));
-    const std::span<std::byte> pages = slot.memory.pages();
-    std::fill(pages.begin(), pages.end(), std::byte{0});
-    for (size_t i = 0; i < crossing.size(); ++i) {
-        const size_t bytes = device::HostBuffer::whole_pages(lifetimes[i].size_bytes);
-        slot.shared.push_back(
-            {crossing[i].name, bytes == 0 ? std::span<std::byte>() : pages.subspan(memory.offset[i], bytes)});
-    }
-    for (const graph::Segment& segment : segments_) {
-        slot.executables.push_back(
-            TRY(devices_->of(segment.device)
-                    .compile(segment.program, arguments.weights, arguments.cache,
-                             {.limits = limits_, .results = results_of(segment), .shared = slot.shared})));
-    }
-    return Ok{};
-}
-
-void HybridExecutable::find_results() {
-    for (const std::string& name : wanted_) {
-        for (size_t s = 0; s < segments_.size(); ++s) {
-            const auto& made = segments_[s].program.results;
-            const auto found =
-                std::find_if(made.begin(), made.end(), [&](const auto& result) { return result.name == name; });
-            if (found == made.end()) continue;
-            const graph::TensorType& type = segments_[s].program.value(found->value).type;
-            results_.push_back({.segment = static_cast<int>(s),
-                                .index = static_cast<size_t>(found - made.begin()),
-                                .row_bytes = type.size_bytes({.tokens = 1, .outputs = 1}),
-                                .bytes = {}});
-        }
-    }
-    CHECK(results_.size() == wanted_.size(), "every result is made by one segment");
 }
 
 bool HybridExecutable::can_run_together(const device::Batch& batch) const {
@@ -239,22 +132,13 @@ Status HybridExecutable::submit(const device::Batch& batch, const device::FindAl
     begin_ = Timeline::Clock::now();
     if (measured_) together_ = learned->together(rows_);
     if (!together_) return whole_->submit(batch, find_allowed);
-    // Each micro-batch asks for its own draws, and all are found at once. Only the main device draws, so that one
-    // thread asks.
-    bool found = false;
-    return run_together(batch, [&] {
-        if (!found && find_allowed) find_allowed();
-        found = true;
-    });
+    return run_together(batch, find_allowed);
 }
 
 Status HybridExecutable::run_together(const device::Batch& batch, const device::FindAllowed& find_allowed) {
-    for (ResultPlace& result : results_) result.bytes.assign(result.row_bytes * batch.output_rows.size(), std::byte{0});
     TRY(cache_->settle());
-    const std::vector<MicroBatch> parts = split(batch, rows_at_once(devices_->options, std::ssize(batch.tokens)));
-    PipelineOrder order(static_cast<int>(parts.size()), device_of_segment_, kSlots);
     std::optional<PipelineFailure> failure =
-        run_pipeline(order, [&](Task task) { return run_task(task, parts, find_allowed); });
+        relay_->run(batch, rows_at_once(devices_->options, std::ssize(batch.tokens)), find_allowed);
     if (!failure) return Ok{};
     failed_by_npu_ = failure->device == kNpu;
     if (!failed_by_npu_ || devices_->options.strict) return std::move(failure->error);
@@ -262,37 +146,6 @@ Status HybridExecutable::run_together(const device::Batch& batch, const device::
     measured_ = false;
     together_ = false;  // what was written into the cache so far is written again
     return whole_->submit(batch, find_allowed);
-}
-
-Status HybridExecutable::run_task(Task task, const std::vector<MicroBatch>& parts,
-                                  const device::FindAllowed& find_allowed) {
-    const MicroBatch& part = parts[static_cast<size_t>(task.micro_batch)];
-    const graph::Segment& segment = segments_[static_cast<size_t>(task.segment)];
-    device::Executable& executable =
-        *slots_[static_cast<size_t>(task.micro_batch) % kSlots].executables[static_cast<size_t>(task.segment)];
-    const auto begin = Timeline::Clock::now();
-    TRY(device::run(executable, part.batch, find_allowed));
-    if (devices_->options.timeline) {
-        devices_->options.timeline->add(devices_->of(segment.device).describe().name,
-                                        fmt::format("segment {}, micro-batch {} ({} rows)", task.segment,
-                                                    task.micro_batch, part.batch.tokens.size()),
-                                        begin, Timeline::Clock::now());
-    }
-    keep_results(task, part);
-    return Ok{};
-}
-
-void HybridExecutable::keep_results(Task task, const MicroBatch& part) {
-    const Slot& slot = slots_[static_cast<size_t>(task.micro_batch) % kSlots];
-    for (ResultPlace& result : results_) {
-        if (result.segment != task.segment) continue;
-        const std::span<const std::byte> made =
-            slot.executables[static_cast<size_t>(task.segment)]->result(result.index);
-        for (size_t i = 0; i < part.outputs.size(); ++i) {
-            std::memcpy(result.bytes.data() + part.outputs[i] * result.row_bytes, made.data() + i * result.row_bytes,
-                        result.row_bytes);
-        }
-    }
 }
 
 class HybridBackend final : public device::Backend {

@@ -24,6 +24,11 @@ int micro_rows(int64_t step_rows, int most) {
     return static_cast<int>(std::min({step_rows, int64_t{most}, std::max(kFewest, step_rows / kMicroBatches)}));
 }
 
+bool brings_prompt(const device::Batch& batch) {
+    return std::any_of(batch.sequences.begin(), batch.sequences.end(),
+                       [](const device::SequenceRows& rows) { return rows.rows > 1; });
+}
+
 std::vector<MicroBatch> split(const device::Batch& batch, int rows) {
     const auto all = static_cast<int>(batch.tokens.size());
     std::vector<MicroBatch> parts;

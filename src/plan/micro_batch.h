@@ -20,6 +20,9 @@ inline constexpr int kMicroBatches = 4;
 inline constexpr int kMicroRows = 512;
 int micro_rows(int64_t step_rows, int most = kMicroRows);
 
+// Whether a sequence has more than one row.
+bool brings_prompt(const device::Batch& batch);
+
 // Of at most `rows` rows each. They point to what `batch` points to.
 std::vector<MicroBatch> split(const device::Batch& batch, int rows);
 

@@ -1,7 +1,6 @@
 #include "plan/pipeline.h"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -10,28 +9,39 @@
 
 namespace tandem::plan {
 
-PipelineOrder::PipelineOrder(int micro_batches, std::span<const int> device_of_segment, int slots)
-    : devices_(device_of_segment),
-      slots_(slots),
-      reached_(static_cast<size_t>(micro_batches), 0),
-      running_(static_cast<size_t>(micro_batches), false) {}
+PipelineOrder::PipelineOrder(const PipelineShape& shape)
+    : shape_(shape),
+      reached_(static_cast<size_t>(shape.micro_batches), 0),
+      running_(static_cast<size_t>(shape.micro_batches), false) {
+    for (const int device : shape.device_of_segment) devices_ = std::max(devices_, device + 1);
+}
 
 std::optional<Task> PipelineOrder::next(int device) const {
+    std::optional<Task> best;
     for (int m = 0; m < std::ssize(reached_); ++m) {
-        const int segment = reached_[static_cast<size_t>(m)];
-        if (segment == segments() || running_[static_cast<size_t>(m)]) continue;
-        if (devices_[static_cast<size_t>(segment)] != device) continue;
-        if (m > 0 && reached_[static_cast<size_t>(m) - 1] <= segment) continue;
-        if (m >= slots_ && reached_[static_cast<size_t>(m - slots_)] < segments()) continue;
-        return Task{.micro_batch = m, .segment = segment};
+        const int reached = reached_[static_cast<size_t>(m)];
+        if (reached == end() || running_[static_cast<size_t>(m)] || device_at(reached) != device) continue;
+        if (m > 0 && reached_[static_cast<size_t>(m) - 1] <= reached) continue;
+        if (m >= shape_.slots && reached_[static_cast<size_t>(m - shape_.slots)] < end()) continue;
+        const Task task{.micro_batch = m, .segment = reached % segments(), .round = reached / segments()};
+        if (!best || task.round < best->round) best = task;
     }
-    return std::nullopt;
+    return best;
 }
 
 bool PipelineOrder::done(int device) const {
     return std::all_of(reached_.begin(), reached_.end(), [&](int reached) {
-        return std::find(devices_.begin() + reached, devices_.end(), device) == devices_.end();
+        for (; reached < end(); ++reached) {
+            if (device_at(reached) == device) return false;
+        }
+        return true;
     });
+}
+
+std::optional<Task> PipelineOrder::only() const {
+    const int reached = reached_.front();
+    if (reached_.size() != 1 || reached == end()) return std::nullopt;
+    return Task{.micro_batch = 0, .segment = reached % segments(), .round = reached / segments()};
 }
 
 void PipelineOrder::finish(Task task) {
@@ -60,13 +70,17 @@ std::optional<PipelineFailure> run_pipeline(PipelineOrder& order, const std::fun
             changed.notify_all();
         }
     };
-    if (order.done(1)) {
-        work(0);
-    } else {
-        std::thread other(work, 1);
-        work(0);
-        other.join();
+    while (const std::optional<Task> task = order.only()) {  // nothing overlaps
+        Status ran = run(*task);
+        if (!ran) return PipelineFailure{order.device_of(*task), std::move(ran).error()};
+        order.finish(*task);
     }
+    std::vector<std::thread> others;
+    for (int device = 1; device < order.devices(); ++device) {
+        if (!order.done(device)) others.emplace_back(work, device);
+    }
+    work(0);
+    for (std::thread& other : others) other.join();
     return failure;
 }
 
@@ -75,10 +89,16 @@ PipelineTime simulate_pipeline(PipelineOrder& order, const std::function<double(
         std::optional<Task> task;
         double until = 0;
     };
-    std::array<Busy, 2> devices;
-    PipelineTime time;
-    while (!order.done(0) || !order.done(1)) {
-        for (int device = 0; device < 2; ++device) {
+    std::vector<Busy> devices(static_cast<size_t>(order.devices()));
+    PipelineTime time{.seconds = 0, .busy = std::vector<double>(devices.size())};
+    const auto left = [&] {
+        for (int device = 0; device < order.devices(); ++device) {
+            if (!order.done(device)) return true;
+        }
+        return false;
+    };
+    while (left()) {
+        for (int device = 0; device < order.devices(); ++device) {
             Busy& busy = devices[static_cast<size_t>(device)];
             if (busy.task) continue;
             busy.task = order.next(device);
@@ -86,7 +106,7 @@ PipelineTime simulate_pipeline(PipelineOrder& order, const std::function<double(
             order.begin(*busy.task);
             const double took = seconds(*busy.task);
             busy.until = time.seconds + took;
-            time.busy[device] += took;
+            time.busy[static_cast<size_t>(device)] += took;
         }
         Busy* first = nullptr;
         for (Busy& busy : devices) {

@@ -40,18 +40,23 @@ std::string describe(const Placement& placement, const graph::Program& program) 
     return fmt::format("npu-prefill, {} of {} layers", placement.npu_layers, program.caches.size());
 }
 
-// A layer begins at the last narrow place before its keys and values are written; the last one ends with the last sum.
+// A layer begins between its attention and that of the layer before, where the fewest values cross, as late as may be;
+// the last one ends with the last sum.
 std::vector<size_t> layer_starts(const graph::Program& program) {
-    const std::vector<size_t> cuts = graph::narrow_cuts(program);
+    const std::vector<int> crossing = graph::crossing_counts(program);
     std::vector<size_t> starts;
     size_t end = 0;
+    size_t from = 1;  // what reads the tokens is before all layers
     for (size_t n = 0; n < program.nodes.size(); ++n) {
         const graph::Node& node = program.nodes[n];
         if (node.op.as<op::Add>() != nullptr) end = n + 1;
-        if (node.op.as<op::KvWrite>() == nullptr) continue;
-        const auto after = std::upper_bound(cuts.begin(), cuts.end(), n);
-        CHECK(after != cuts.begin(), "a layer reads more than one value of those before it");
-        starts.push_back(*std::prev(after));
+        if (node.op.as<op::Attention>() == nullptr) continue;
+        size_t best = from;
+        for (size_t at = from; at <= n; ++at) {
+            if (crossing[at] <= crossing[best]) best = at;
+        }
+        starts.push_back(best);
+        from = n + 1;
     }
     starts.push_back(end);
     return starts;

@@ -30,6 +30,25 @@ class Bench(harness.Case):
                 for row in report["check"]:
                     self.assertTrue(row["ok"] and row["finite"] and row["same_top"], row)
 
+    def test_several_devices_are_shown_with_what_each_did(self):
+        arguments = ["bench", "--device", "cpu,cpu", *SMALL]
+        for split in [], ["--split", "1"]:
+            report = self.json(*arguments, *split, "--json")
+            for row in report["rows"]:
+                if "stages" not in row:  # measured to be faster on one
+                    self.assertEqual(split, [])
+                    continue
+                self.assertTrue(0 <= row["stages"]["bubble"] < 1, row)
+                self.assertEqual(len(row["stages"]["devices"]), 2)
+                for device in row["stages"]["devices"]:
+                    self.assertGreater(device["busy_ms"], 0)
+                    self.assertEqual(device["predicted_ms"] is None, bool(split))
+        self.assertIn("layers 0 to 0 on cpu", report["details"])
+        table = self.ok(*arguments, "--split", "1", "--profile")
+        for text in "PREDICTED MS", "MEASURED MS", "(bubble)", "layers 0 to 0", "cpu linear":
+            self.assertIn(text, table)
+        self.assertIn("tune each by itself", self.fails(*arguments, "--split", "1", "--tune"))
+
     def test_table(self):
         table = self.ok("bench", "tales", *SMALL, "--check")
         for text in ["TOKENS/S", "OUTLIERS", " of 2 ", "OF LIMIT", "decode, 2 sequences, context 8", "prompt of 12",

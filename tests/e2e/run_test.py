@@ -234,6 +234,21 @@ class Run(harness.Case):
         self.assertTrue((first + rest).endswith(b"\n"))
         self.assertIn(b"stopped", error)
 
+    def test_several_devices_share_the_layers(self):
+        one = self.answer(STORY, "--greedy", "-n", 8, "--device", "cpu:reference")["ids"]
+        two = ["--device", "cpu:reference,cpu:reference"]
+        for split in [], ["--split", "1"]:
+            self.assertEqual(self.answer(STORY, "--greedy", "-n", 8, *two, *split)["ids"], one, split)
+        for arguments, error in [(["--device", "cpu", "--split", "1"], "--split 1 needs several devices"),
+                                 (["--device", "cpu,tpu"], "unknown device 'tpu'"),
+                                 (["--device", "cpu,"], "unknown device ''"),
+                                 (["--device", "cpu,auto"], "auto takes one device"),
+                                 (["--device", "cpu,npu"], "beside a GPU"),
+                                 (["--device", "cpu,cpu", "--npu", "emulator"], "beside one device only"),
+                                 (["--device", "cpu,cpu", "--split", "99"], "--split 99: "),
+                                 (["--device", "cpu,cpu", "--split", "1,2"], "--split 1,2: ")]:
+            self.assertIn(error, self.fails("run", "tales", "hello", *arguments), arguments)
+
     def test_output_to_a_full_device_is_an_error(self):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([harness.BINARY, "inspect", "tales"], stdout=full, stderr=subprocess.PIPE, check=False)

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/scorer.h"
 #include "models/synthetic.h"
+#include "plan/several.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
 #endif
@@ -273,8 +274,16 @@ struct Devices {
     std::unique_ptr<device::Backend> checker;
 };
 
-Result<Devices> open_devices(const Options& options) {
+Result<Devices> open_devices(const Options& options, const Bundle& bundle) {
     Devices devices;
+    if (options.device == "cpu,cpu") {  // half of the layers each
+        std::vector<std::unique_ptr<device::Backend>> both;
+        for (int i = 0; i < 2; ++i) both.push_back(TRY(cpu::make_backend({.threads = 1, .reference = options.exact})));
+        devices.tested =
+            plan::make_several(std::move(both), {.cuts = fmt::format("{}", bundle.model.program.caches.size() / 2)});
+        devices.checker = TRY(cpu::make_backend({.threads = 1, .reference = options.exact}));
+        return devices;
+    }
     if (options.device == "cpu") {
         devices.tested = TRY(cpu::make_backend({.reference = options.exact}));
         devices.checker = TRY(cpu::make_backend({.threads = 1, .reference = options.exact}));
@@ -287,7 +296,7 @@ Result<Devices> open_devices(const Options& options) {
         return devices;
     }
 #endif
-    return fail("{}: choose cpu or vulkan", options.device);
+    return fail("{}: choose cpu, cpu,cpu or vulkan", options.device);
 }
 
 // The file is only there until it is mapped.
@@ -313,7 +322,7 @@ Result<Bundle> open_mixture() {
 
 Status soak(const Options& options) {
     const Bundle bundle = TRY(options.mixture ? open_mixture() : open_bundle(""));
-    const Devices devices = TRY(open_devices(options));
+    const Devices devices = TRY(open_devices(options, bundle));
     // Far too small a cache for all: blocks are taken away and found again all the time.
     const auto engine = TRY(Engine::open(
         bundle.model, bundle.tokenizer, *devices.tested,
@@ -358,7 +367,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of 
     tandem::engine::Options options;
     CLI::App app("Many random requests at once, each answer checked");
     app.add_option("--seconds", options.seconds, "How long to ask (600)");
-    app.add_option("--device", options.device, "cpu or vulkan (cpu)");
+    app.add_option("--device", options.device, "cpu, cpu,cpu (half of the layers each) or vulkan (cpu)");
     app.add_option("--seed", options.seed, "Of what is asked (1)");
     app.add_option("--concurrent", options.concurrent, "Answers under way at once (64)");
     app.add_option("--tolerance", options.tolerance, "How far from the likeliest a token may be, in logits (2)");

@@ -44,9 +44,33 @@ TEST(Segment, OneDeviceIsOneSegment) {
     EXPECT_EQ(segments[0].program.results.size(), 1U);
 }
 
-TEST(Segment, NarrowCutsAreWhereOnlyTheResidualIsAlive) {
+TEST(Segment, CountsWhatCrossesACut) {
     // embed | norm, add | norm, add | select, linear
-    EXPECT_EQ(narrow_cuts(two_blocks()), (std::vector<size_t>{1, 3, 5, 6}));
+    EXPECT_EQ(crossing_counts(two_blocks()), (std::vector<int>{0, 1, 2, 1, 2, 1, 1}));
+}
+
+TEST(Segment, TakesTheCachesThatItUses) {
+    Graph g;
+    const Tensor table = g.weight("table", matrix_type(DType::f32, Dim::of(100), 64));
+    Tensor x = g.embed(table, g.tokens());
+    for (int window : {0, 8, 0, 16}) {
+        const int cache = g.cache(2, 32, window);
+        const Tensor kept = g.kv_write(x, x, cache);
+        x = g.add(x,
+                  g.attention(x, kept, {.cache = cache, .heads = 2, .kv_heads = 2, .head_dim = 32, .window = window}));
+    }
+    g.result("hidden", x);
+    const Program program = std::move(g).finish();
+    std::vector<int> devices(program.nodes.size(), 0);
+    std::fill(devices.begin() + 1 + 2 * 3, devices.end(), 1);  // the last two layers
+    std::vector<Segment> segments = cut(program, devices);
+    EXPECT_EQ(take_caches(segments[1].program), (std::vector<int>{2, 3}));
+    ASSERT_EQ(segments[1].program.caches.size(), 2U);
+    EXPECT_EQ(segments[1].program.caches[1].window, 16);
+    EXPECT_EQ(segments[1].program.caches[1].group, program.caches[3].group);
+    const std::string text = to_string(segments[1].program);
+    EXPECT_NE(text.find("cache=0"), std::string::npos);
+    EXPECT_EQ(text.find("cache=2"), std::string::npos);
 }
 
 }  // namespace

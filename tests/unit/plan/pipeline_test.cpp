@@ -13,9 +13,14 @@ namespace tandem::plan {
 namespace {
 
 constexpr std::array<int, 3> kMainNpuMain = {0, 1, 0};
+constexpr int kSlots = 2;
+
+PipelineOrder order_of(int micro_batches) {
+    return PipelineOrder({.micro_batches = micro_batches, .device_of_segment = kMainNpuMain, .slots = kSlots});
+}
 
 TEST(Pipeline, RunsEveryTaskOnceAndInOrder) {
-    PipelineOrder order(4, kMainNpuMain, kSlots);
+    PipelineOrder order = order_of(4);
     std::mutex mutex;
     std::map<int, int> reached;  // per micro-batch
     int tasks = 0;
@@ -38,7 +43,7 @@ TEST(Pipeline, RunsEveryTaskOnceAndInOrder) {
 
 // The NPU's part of micro-batch 0 ends only when the main device is in micro-batch 1: one after another would hang.
 TEST(Pipeline, BothDevicesAreBusyAtOnce) {
-    PipelineOrder order(2, kMainNpuMain, kSlots);
+    PipelineOrder order = order_of(2);
     std::mutex mutex;
     std::condition_variable changed;
     bool main_is_ahead = false;
@@ -56,7 +61,7 @@ TEST(Pipeline, BothDevicesAreBusyAtOnce) {
 }
 
 TEST(Pipeline, NothingBeginsAfterAFailureAndItsDeviceIsNamed) {
-    PipelineOrder order(3, kMainNpuMain, kSlots);
+    PipelineOrder order = order_of(3);
     std::mutex mutex;
     int last_segments = 0;
     const auto failure = run_pipeline(order, [&](Task task) -> Status {
@@ -73,13 +78,49 @@ TEST(Pipeline, NothingBeginsAfterAFailureAndItsDeviceIsNamed) {
 
 // Main 2, NPU 3, main 0: after the first, the NPU is always busy.
 TEST(Pipeline, SimulatedTimeIsThatOfTheSlowerDeviceAndTheFilling) {
-    PipelineOrder order(4, kMainNpuMain, kSlots);
+    PipelineOrder order = order_of(4);
     const PipelineTime time = simulate_pipeline(order, [](Task task) {
         return task.segment == 0 ? 2.0 : task.segment == 1 ? 3.0 : 0.0;
     });
     EXPECT_DOUBLE_EQ(time.seconds, 2.0 + 4 * 3.0);
     EXPECT_DOUBLE_EQ(time.busy[0], 8.0);
     EXPECT_DOUBLE_EQ(time.busy[1], 12.0);
+}
+
+// Three devices, as many groups of sequences, each four rounds: every device is busy but for the filling and the end.
+TEST(Pipeline, RoundsFollowEachOtherWithoutABreak) {
+    constexpr std::array<int, 3> kInARow = {0, 1, 2};
+    PipelineOrder order({.micro_batches = 3, .device_of_segment = kInARow, .slots = 3, .rounds = 4});
+    const PipelineTime time = simulate_pipeline(order, [](Task) { return 1.0; });
+    EXPECT_DOUBLE_EQ(time.seconds, 3 * 4 + 2);
+    for (const double busy : time.busy) EXPECT_DOUBLE_EQ(busy, 12.0);
+}
+
+TEST(Pipeline, ARoundBeginsWhenTheOneBeforeHasEnded) {
+    constexpr std::array<int, 3> kInARow = {0, 1, 2};
+    for (const int micro_batches : {1, 2, 3, 5}) {
+        PipelineOrder order({.micro_batches = micro_batches, .device_of_segment = kInARow, .slots = 3, .rounds = 3});
+        std::mutex mutex;
+        std::map<int, int> reached;  // per micro-batch
+        const auto failure = run_pipeline(order, [&](Task task) -> Status {
+            const std::lock_guard lock(mutex);
+            EXPECT_EQ(reached[task.micro_batch], task.round * 3 + task.segment);
+            ++reached[task.micro_batch];
+            return Ok{};
+        });
+        EXPECT_FALSE(failure);
+        for (int m = 0; m < micro_batches; ++m) EXPECT_EQ(reached[m], 9);
+    }
+}
+
+TEST(Pipeline, WithOneMicroBatchAFailureNamesItsDevice) {
+    PipelineOrder order = order_of(1);
+    const auto failure = run_pipeline(order, [&](Task task) -> Status {
+        if (task.segment == 1) return fail("the device vanished");
+        return Ok{};
+    });
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->device, 1);
 }
 
 TEST(MicroBatch, RowsSequencesAndOutputsAreCutAlike) {
