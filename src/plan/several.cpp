@@ -28,12 +28,11 @@ struct Layout {
 // For as long as anything compiled for them lives.
 struct Members {
     std::vector<std::unique_ptr<device::Backend>> list;
+    std::vector<std::string> names;
     SeveralOptions options;
     mutable std::mutex mutex;  // of what follows
     std::map<const graph::Weights*, std::weak_ptr<const Layout>> layouts;
     std::weak_ptr<const Layout> last;
-
-    std::string name_of(size_t device) const { return list[device]->describe().name; }
 };
 
 class SeveralCache final : public device::KvCache {
@@ -82,7 +81,7 @@ Result<std::vector<std::shared_ptr<device::KvCache>>> SeveralCache::make(const M
         device::CacheShape own = shape();
         own.layers = segment.program.caches;
         auto cache = devices.list[device]->make_cache(std::move(own));
-        if (!cache) return fail("{}: {}", devices.name_of(device), cache.error().message);
+        if (!cache) return fail("{}: {}", devices.names[device], cache.error().message);
         made[device] = std::move(*cache);
     }
     layout_ = std::move(layout);
@@ -144,7 +143,7 @@ Status SeveralExecutable::submit(const device::Batch& batch, const device::FindA
     rows_each_ = rows_of(batch, forced > 0 ? forced : in_groups ? stages : 1);
     std::optional<PipelineFailure> failure = parts_.relay->run(batch, rows_each_, find_allowed);
     if (failure) {
-        return fail("{}: {}", parts_.devices->name_of(static_cast<size_t>(failure->device)), failure->error.message);
+        return fail("{}: {}", parts_.devices->names[static_cast<size_t>(failure->device)], failure->error.message);
     }
     if (open) grouped_.add(rows_, in_groups, parts_.relay->seconds());
     if (parts_.devices->options.shares) parts_.devices->options.shares->set(shares());
@@ -168,7 +167,7 @@ StepShares SeveralExecutable::shares() const {
     for (size_t i = 0; i < layout.stages.size(); ++i) {
         const auto device = static_cast<size_t>(layout.stages[i].device);
         shares.devices.push_back(
-            {.device = parts_.devices->name_of(device),
+            {.device = parts_.devices->names[device],
              .part = layout.texts[i],
              .busy_s = parts_.relay->device_times()[device].busy_s,
              .predicted_s = layout.measured_rows > 1 ? predicted_seconds(layout.stages[i].seconds) : 0});
@@ -223,6 +222,7 @@ class SeveralBackend final : public device::Backend {
         : devices_(std::make_shared<Members>()) {
         CHECK(devices.size() > 1, "one device needs no split");
         devices_->list = std::move(devices);
+        for (const auto& device : devices_->list) devices_->names.push_back(device->describe().name);
         devices_->options = std::move(options);
     }
 
@@ -253,7 +253,7 @@ class SeveralBackend final : public device::Backend {
     Result<std::shared_ptr<const Layout>> layout_of(const Wanted& wanted);
     std::vector<SplitDevice> split_devices(const Wanted& wanted) const;
     Status measure(const Wanted& wanted, int rows, std::vector<SplitDevice>& devices) const;
-    void tell_left_out(const Layout& layout) const;
+    void tell_left_out(const Layout& layout, const PartBytes& bytes, const std::vector<SplitDevice>& devices) const;
 
     std::shared_ptr<Members> devices_;
 };
@@ -315,15 +315,19 @@ Status SeveralBackend::measure(const Wanted& wanted, int rows, std::vector<Split
     return Ok{};
 }
 
-void SeveralBackend::tell_left_out(const Layout& layout) const {
+void SeveralBackend::tell_left_out(const Layout& layout, const PartBytes& bytes,
+                                   const std::vector<SplitDevice>& devices) const {
     if (!devices_->options.note) return;
-    for (size_t device = 0; device < devices_->list.size(); ++device) {
-        const bool used = std::any_of(layout.stages.begin(), layout.stages.end(), [&](const SplitStage& stage) {
-            return static_cast<size_t>(stage.device) == device;
-        });
+    const uint64_t smallest = *std::min_element(bytes.layers.begin(), bytes.layers.end());
+    for (size_t i = 0; i < devices.size(); ++i) {
+        const bool used = std::any_of(layout.stages.begin(), layout.stages.end(),
+                                      [&](const SplitStage& stage) { return static_cast<size_t>(stage.device) == i; });
         if (used) continue;
-        devices_->options.note(fmt::format(
-            "{} is left out: with it the model would be slower (--split gives it layers)", devices_->name_of(device)));
+        const bool room = smallest + devices[i].work_bytes <= devices[i].memory_bytes;
+        devices_->options.note(
+            fmt::format("{} is left out: {}", devices[i].name,
+                        room ? "with it the model would be slower (--split gives it layers)"
+                             : fmt::format("its {} do not hold a layer", format_bytes(devices[i].memory_bytes))));
     }
 }
 
@@ -348,7 +352,7 @@ Result<std::shared_ptr<const Layout>> SeveralBackend::layout_of(const Wanted& wa
         layout->texts.push_back(fmt::format("layers {} to {}", wanted.parts.first_layer(stage.first_layer),
                                             wanted.parts.first_layer(stage.end_layer) - 1));
     }
-    tell_left_out(*layout);
+    tell_left_out(*layout, bytes, devices);
     known = layout;
     devices_->last = layout;
     return std::shared_ptr<const Layout>(layout);
@@ -382,8 +386,7 @@ Result<std::unique_ptr<device::Executable>> SeveralBackend::compile(const graph:
                                  .options = of_part,
                                  .timeline = devices_->options.timeline});
     if (!relay) {
-        return fail("{}: {}", devices_->name_of(static_cast<size_t>(relay.error().device)),
-                    relay.error().error.message);
+        return fail("{}: {}", devices_->names[static_cast<size_t>(relay.error().device)], relay.error().error.message);
     }
     device::StepLimits limits = device::step_limits(wanted, options.limits, cache.get());
     if ((*relay)->draws()) limits.steps = kMostSteps;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/memory_plan.h"
+#include "plan/parts.h"
 #include "unit/engine/engine_fixture.h"
 #include "unit/engine/fragile_device.h"
 
@@ -71,7 +73,6 @@ class SeveralEngine : public EngineTest {
         if (i % 2 == 1) request.sampling = {.temperature = 0.8F, .seed = static_cast<uint64_t>(i)};
         return request;
     }
-    static uint64_t weight_bytes() { return bundle().model.weights.size_bytes(); }
 };
 
 TEST_F(SeveralEngine, SaysWhatOneDeviceSaysWhateverTheGroups) {
@@ -137,14 +138,28 @@ TEST_F(SeveralEngine, ADeviceThatFailsIsNamedAndUsedAgainWhenItIsBack) {
     EXPECT_EQ(answer(*engine, story(1)).tokens, answer(*alone, story(1)).tokens);
 }
 
-TEST_F(SeveralEngine, WhatDoesNotFitOnOneGoesToTheOther) {
+// Two alike would have half of the layers each.
+TEST_F(SeveralEngine, ADeviceGetsNoMoreLayersThanItHasMemoryFor) {
+    const models::Model& model = bundle().model;
+    const auto groups = static_cast<size_t>(model.program.cache_groups());
+    const device::CacheShape shape{
+        .layers = model.program.caches, .dtype = DType::f16, .block_tokens = 16, .blocks = std::vector<int>(groups, 4)};
+    const device::CompileOptions options{.limits = {.tokens = 8, .outputs = 8}, .results = {"next"}};
+    const graph::Program program = graph::keep_results(model.program, options.results);
+    const plan::PartBytes bytes = plan::part_bytes(plan::parts_of(program).value(), shape);
+    const uint64_t work = 2 * graph::plan_memory(program, options.limits).size_bytes;
+    const uint64_t three = bytes.first + work + 7 * bytes.layers.front() / 2;  // and a half
+    const auto free_bytes = static_cast<uint64_t>(static_cast<double>(three) / 0.95);
     const std::unique_ptr<device::Backend> device =
-        two(std::make_unique<SmallDevice>("vulkan:0", weight_bytes() * 3 / 4 + (uint64_t{64} << 20)),
+        two(std::make_unique<SmallDevice>("vulkan:0", free_bytes),
             std::make_unique<SmallDevice>("vulkan:1", uint64_t{1} << 34), {});
-    const std::unique_ptr<Engine> engine = open_on(*device);
-    const std::unique_ptr<Engine> alone = open_on(cpu());
-    EXPECT_EQ(answer(*engine, story(0)).tokens, answer(*alone, story(0)).tokens);
-    EXPECT_NE(device->describe().details.find(" on vulkan:1 "), std::string::npos) << device->describe().details;
+    const auto cache = device->make_cache(shape).value();
+    const auto executable = device->compile(model.program, model.weights, cache, options);
+    ASSERT_TRUE(executable) << executable.error().message;
+    const std::string details = device->describe().details;
+    EXPECT_NE(details.find(fmt::format(" to {} on vulkan:1 ", layers() - 1)), std::string::npos) << details;
+    for (int last = 3; last < layers(); ++last)
+        EXPECT_EQ(details.find(fmt::format("layers 0 to {} on vulkan:0", last)), std::string::npos) << details;
 }
 
 TEST_F(SeveralEngine, WhatFitsNowhereIsAnErrorThatSaysWhatThereIs) {
