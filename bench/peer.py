@@ -20,6 +20,7 @@ import sys
 PROMPT = 512
 CONTEXT = 128  # of batches: positions that sequences have behind them; those decoded by llama-bench have none
 STEPS = 24  # of a decode measurement
+BATCH_STEPS = 8  # the same of several sequences, which take longer
 BATCHES = (8, 32)
 
 
@@ -64,8 +65,8 @@ def peer_prompt(arguments, model, threads):
 
 def peer_batch(arguments, model, threads, sequences):
     command = shlex.split(arguments.llama_batched_bench) + [
-        "-m", model, "-t", str(threads), "-tb", str(threads), "-npp", str(CONTEXT), "-ntg", str(STEPS), "-npl", str(sequences),
-        "-pps", "-c", str(CONTEXT + sequences * (STEPS + 8)), "--output-format", "jsonl"]
+        "-m", model, "-t", str(threads), "-tb", str(threads), "-npp", str(CONTEXT), "-ntg", str(BATCH_STEPS), "-npl", str(sequences),
+        "-pps", "-c", str(CONTEXT + sequences * (BATCH_STEPS + 8)), "--output-format", "jsonl"]
     lines = [line for line in run(command).splitlines() if line.startswith("{")]
     return json.loads(lines[-1])["speed_tg"]
 
@@ -91,7 +92,7 @@ def measurements(arguments):
             yield (f"{sequences} sequences",
                    lambda model, sequences=sequences: peer_batch(arguments, model, most, sequences),
                    lambda model, sequences=sequences: tandem(arguments, model, most, "--decode", str(sequences), "--context",
-                                                             str(CONTEXT), "--prompt", "0", "--repeat", "10"))
+                                                             str(CONTEXT), "--prompt", "0", "--repeat", str(BATCH_STEPS)))
     if "prompt" in arguments.what:
         yield (f"prompt of {PROMPT}", lambda model: peer_prompt(arguments, model, most),
                lambda model: tandem(arguments, model, most, "--decode", "0", "--prompt", str(PROMPT), "--repeat", "2"))

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "cpu/simd/unroll.h"
 #include "device/host_memory.h"
 #include "device/rates.h"
 
@@ -21,27 +22,28 @@ namespace tandem::cpu {
 // Four times the largest cache of the processors of today, so that next to nothing comes from one.
 inline constexpr size_t kReadRateBytes = size_t{1} << 30;
 
-// The sum of the words, read at several places at once: a core has more reads under way than one place keeps busy.
+// The sum of the words, read at some places at once.
 template <int kStreams>
 uint64_t sum_of(const uint64_t* words, int64_t count) {
     constexpr int64_t kLine = 8;  // words
     const int64_t stride = count / kStreams;
-    uint64_t lanes[kLine] = {};
+    uint64_t sums[kStreams] = {};
     for (int64_t i = 0; i < stride; i += kLine) {
+        TANDEM_UNROLL
         for (int stream = 0; stream < kStreams; ++stream) {
             const uint64_t* const line = words + stream * stride + i;
-            __builtin_prefetch(line + 8 * kLine);
-            for (int64_t lane = 0; lane < kLine; ++lane) lanes[lane] += line[lane];
+            __builtin_prefetch(line + 16 * kLine, 0, 2);
+            sums[stream] += ((line[0] + line[1]) + (line[2] + line[3])) + ((line[4] + line[5]) + (line[6] + line[7]));
         }
     }
-    return std::accumulate(std::begin(lanes), std::end(lanes), uint64_t{0});
+    return std::accumulate(std::begin(sums), std::end(sums), uint64_t{0});
 }
 
 // Bytes per second: the best of a few passes in each of a few ways to read, since anything else only slows one down.
 inline Result<device::Rates> measure_rates(ThreadPool& pool) {
     constexpr int64_t kWords = kReadRateBytes / sizeof(uint64_t);
     constexpr int kPasses = 3;
-    constexpr int64_t kPiece = int64_t{1} << 17;  // words
+    constexpr int64_t kPiece = int64_t{1} << 19;  // words
     static_assert(kWords % kPiece == 0);
     const auto memory = TRY(device::HostBuffer::allocate(kReadRateBytes, "measuring the read rate",
                                                          "close other programs, or use a machine with more memory"));
@@ -50,7 +52,7 @@ inline Result<device::Rates> measure_rates(ThreadPool& pool) {
     pool.for_each_range(kWords, kPiece, [&](int64_t first, int64_t last, int /*thread*/) {
         std::fill(words + first, words + last, uint64_t{1});
     });
-    uint64_t (*const ways[])(const uint64_t*, int64_t) = {sum_of<4>, sum_of<8>};
+    uint64_t (*const ways[])(const uint64_t*, int64_t) = {sum_of<1>, sum_of<4>};
     double best = 0;
     for (const auto way : ways) {
         for (int pass = 0; pass < kPasses; ++pass) {

@@ -188,8 +188,9 @@ struct ComingTile {
 template <class Weights>
 void pack_panel(PanelRows<Weights>& rows, int blocks, const Panel& panel, ComingTile& coming) {
     using Shape = PackShape<Weights>;
+    // Half of what comes; the other half is for the products.
     constexpr auto kVectorLines = static_cast<int>(
-        (sizeof(typename Weights::Block) * Shape::kVectorElements * kLanes / Shape::kElements + 63) / 64);
+        (sizeof(typename Weights::Block) * Shape::kVectorElements * kLanes / Shape::kElements + 127) / 128);
     for (int block = 0; block < blocks; block += Weights::kBlocks) {
         const int count = std::min(blocks - block, Weights::kBlocks);
         uint8_t* to = panel.q + static_cast<size_t>(block) * Shape::kElements * kLanes;
@@ -213,14 +214,30 @@ void pack_panel(PanelRows<Weights>& rows, int blocks, const Panel& panel, Coming
     }
 }
 
-// y[m][lanes of the panels] += products of kRows rows of x with the panels' rows over runs [first, first + count)
+// What a tile of weights is multiplied with: elements [first, first + count) and outputs from `output` on; and what
+// comes meanwhile.
+struct TilePlace {
+    int64_t first;
+    int count;
+    int64_t output;
+    ComingTile* coming;
+};
+
+// y[m][lanes of the panels] += products of kRows rows of x with the panels' rows over the elements of a tile
 template <class Weights, int kRows>
-HWY_INLINE void multiply_panels(const Panel* panels, const QuantizedRow* x, int64_t first, int count,
+HWY_INLINE void multiply_panels(const Panel* panels, const QuantizedRow* x, const TilePlace& at,
                                 VF32 (&y)[kRows][kPanelsAtOnce]) {
     constexpr int kSteps = Weights::kRun / 4;
+    // Of what comes while the first rows are multiplied with all panels: half of it.
+    constexpr auto kRunLines = static_cast<int>(sizeof(typename Weights::Block) * Weights::kRun * kLanes *
+                                                    kPanelsAtOnce / PackShape<Weights>::kElements / 128 +
+                                                1);
+    const int64_t first = at.first / Weights::kRun;
+    const int count = at.count / Weights::kRun;
     const DI32 d32;
     const DF32 d;
     for (int r = 0; r < count; ++r) {
+        at.coming->prefetch_lines(kRunLines);
         VI32 products[kRows][kPanelsAtOnce];
         TANDEM_UNROLL
         for (int m = 0; m < kRows; ++m) {
@@ -260,13 +277,6 @@ HWY_INLINE void multiply_panels(const Panel* panels, const QuantizedRow* x, int6
     }
 }
 
-// What a tile of weights is multiplied with: elements [first, first + count) and outputs from `output` on.
-struct TilePlace {
-    int64_t first;
-    int count;
-    int64_t output;
-};
-
 // to[i] = sums[i] + before[i] for the first `count` lanes; `before` may be null.
 HWY_INLINE void store_sums(VF32 sums, const float* before, int64_t count, float* to) {
     const DF32 d;
@@ -291,7 +301,7 @@ void multiply_tile_rows(const Product& p, const Panel* panels, const TilePlace& 
         TANDEM_UNROLL
         for (int n = 0; n < kPanelsAtOnce; ++n) y[m][n] = hn::Zero(d);
     }
-    multiply_panels<Weights, kRows>(panels, x, at.first / Weights::kRun, at.count / Weights::kRun, y);
+    multiply_panels<Weights, kRows>(panels, x, at, y);
     TANDEM_UNROLL
     for (int m = 0; m < kRows; ++m) {
         TANDEM_UNROLL
@@ -305,7 +315,7 @@ void multiply_tile_rows(const Product& p, const Panel* panels, const TilePlace& 
 }
 
 template <class Weights>
-void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at, ComingTile& coming) {
+void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at) {
     constexpr int kElements = Weights::kRun * Weights::kRuns / Weights::kBlocks;  // of a block
     const int outputs = static_cast<int>(std::min<int64_t>(p.out.cols - at.output, kTileOutputs));
     for (int o = 0; o < outputs; o += kLanes) {
@@ -314,14 +324,14 @@ void multiply_tile(const Product& p, std::byte* tile, const TilePlace& at, Comin
             const std::byte* row = p.weight.row(at.output + std::min(o + lane, outputs - 1));
             rows[lane] = reinterpret_cast<const typename Weights::Block*>(row) + at.first / kElements;
         }
-        pack_panel<Weights>(rows, at.count / kElements, panel_of<Weights>(tile, o / kLanes), coming);
+        pack_panel<Weights>(rows, at.count / kElements, panel_of<Weights>(tile, o / kLanes), *at.coming);
     }
     for (int64_t row = 0; row < p.x.rows;) {
         const int64_t left = p.x.rows - row;
         for (int n = 0; n * kLanes < outputs; n += kPanelsAtOnce) {
             Panel panels[kPanelsAtOnce];
             for (int i = 0; i < kPanelsAtOnce; ++i) panels[i] = panel_of<Weights>(tile, n + i);
-            const TilePlace here{at.first, at.count, at.output + n * kLanes};
+            const TilePlace here{at.first, at.count, at.output + n * kLanes, at.coming};
             if (left >= kRowsAtOnce) {
                 multiply_tile_rows<Weights, kRowsAtOnce>(p, panels, here, row);
             } else if (left >= 2) {
@@ -341,10 +351,10 @@ void multiply_many(const Product& p, std::byte* tile, RowRange outputs) {
         (p.weight.cols + kTileElements - 1) / kTileElements;  // of a row, about as long as each other
     const int64_t piece = ((p.weight.cols + pieces - 1) / pieces + 255) / 256 * 256;
     const size_t stride = row_bytes(p.weight.dtype, p.weight.cols);
-    TilePlace at{0, static_cast<int>(std::min(piece, p.weight.cols)), outputs.begin};
+    TilePlace at{0, static_cast<int>(std::min(piece, p.weight.cols)), outputs.begin, nullptr};
     while (at.output < outputs.end) {
-        TilePlace next{at.first + at.count, 0, at.output};
-        if (next.first == p.weight.cols) next = {0, 0, at.output + kTileOutputs};
+        TilePlace next{at.first + at.count, 0, at.output, nullptr};
+        if (next.first == p.weight.cols) next = {0, 0, at.output + kTileOutputs, nullptr};
         next.count = static_cast<int>(std::min(p.weight.cols - next.first, piece));
         ComingTile coming;
         if (next.output < outputs.end) {
@@ -353,7 +363,8 @@ void multiply_many(const Product& p, std::byte* tile, RowRange outputs) {
                       .bytes = row_bytes(p.weight.dtype, next.count),
                       .rows = std::min<int64_t>(outputs.end - next.output, kTileOutputs)};
         }
-        multiply_tile<Weights>(p, tile, at, coming);
+        at.coming = &coming;
+        multiply_tile<Weights>(p, tile, at);
         at = next;
     }
 }
