@@ -1,6 +1,7 @@
 // Linear in f32: for f32, f16 and bf16, and for every type that linear_int8.cpp leaves out.
 //
-// Few rows of x: weights are widened in registers, each row of them read once, as fast as memory gives it. Many rows: a
+// Few rows of x: weights are widened in registers, each row of them read once, as fast as memory gives it: one after
+// the other, since there is so little to do with them that one stream of reads is faster than several. Many rows: a
 // tile of weights is decoded once and multiplied with all rows of x while it lies in the cache. f32 weights are used
 // where they are.
 #undef HWY_TARGET_INCLUDE
@@ -129,53 +130,64 @@ struct WeightsBF16 {
     static float one(uint16_t w) { return bf16_to_f32(w); }
 };
 
-// y[o][m] = w[o] . x[m]
-template <class Weights, int kOutputs, int kRows>
-HWY_INLINE void dot_few(const typename Weights::Element* const (&w)[kOutputs], const float* const (&x)[kRows],
-                        int64_t count, float (&y)[kOutputs][kRows]) {
+// Calls body(count, first) until all outputs are done, `count` being an integral constant: outputs are made one after
+// the other, and the lanes of the sums of so many, for kRows rows each, are added up together.
+template <int kRows, class Body>
+void for_each_group(RowRange outputs, const Body& body) {
+    constexpr int kGroup = std::max(4 / kRows, 1);
+    int64_t o = outputs.begin;
+    for (; o + kGroup <= outputs.end; o += kGroup) body(std::integral_constant<int, kGroup>(), o);
+    for (; o < outputs.end; ++o) body(std::integral_constant<int, 1>(), o);
+}
+
+// total[m] = w . x[m], in lanes, added up in the order in which many rows are. Returns where the whole vectors end.
+template <class Weights, int kRows>
+HWY_INLINE int64_t dot_vectors(const typename Weights::Element* w, const float* const (&x)[kRows], int64_t count,
+                               VWide (&total)[kRows]) {
     const DWide d;
     constexpr int64_t kStep = hn::MaxLanes(d);
     constexpr int64_t kPiece = std::max<int64_t>(kStep, 128 / sizeof(typename Weights::Element));
-    VWide sums[kOutputs][kRows];
-    for (auto& row : sums)
-        for (VWide& sum : row) sum = hn::Zero(d);
-    const auto add = [&](int64_t i) HWY_ATTR {
+    constexpr int64_t kFurther = 3072 / sizeof(typename Weights::Element);  // as many reads under way as four streams
+    VWide sums[kRows];
+    for (VWide& sum : sums) sum = hn::Zero(d);
+    const auto add = [&](int64_t at) HWY_ATTR {
+        const VWide weights = Weights::load(w + at);
         TANDEM_UNROLL
-        for (int o = 0; o < kOutputs; ++o) {
-            const VWide weights = Weights::load(w[o] + i);
-            TANDEM_UNROLL
-            for (int m = 0; m < kRows; ++m) sums[o][m] = hn::MulAdd(weights, hn::LoadU(d, x[m] + i), sums[o][m]);
-        }
+        for (int m = 0; m < kRows; ++m) sums[m] = hn::MulAdd(weights, hn::LoadU(d, x[m] + at), sums[m]);
     };
     int64_t i = 0;
     for (; i + kPiece <= count; i += kPiece) {
-        for (int o = 0; o < kOutputs; ++o) prefetch_ahead(w[o] + i, kPiece * sizeof(*w[o]));
+        prefetch_ahead(w + i + kFurther, kPiece * sizeof(*w));
         TANDEM_UNROLL
         for (int64_t at = 0; at < kPiece; at += kStep) add(i + at);
     }
     for (; i + kStep <= count; i += kStep) add(i);
-    sum_lanes_of(sums, y);
-    for (int o = 0; o < kOutputs; ++o) {
-        for (int m = 0; m < kRows; ++m) {
-            for (int64_t rest = i; rest < count; ++rest) y[o][m] += Weights::one(w[o][rest]) * x[m][rest];
-        }
-    }
+    TANDEM_UNROLL
+    for (int m = 0; m < kRows; ++m) total[m] = sums[m];
+    return i;
 }
 
 // At most kRows rows; where there are fewer, the last is multiplied again.
 template <class Weights, int kRows>
 void multiply_few_rows(const Product& p, RowRange outputs) {
+    const int64_t count = p.weight.cols;
     const float* x[kRows];
     for (int m = 0; m < kRows; ++m) x[m] = p.x.f32(std::min<int64_t>(m, p.x.rows - 1));
-    for_each_stream<kRows>(outputs, [&](auto count, const OutputStreams& output) HWY_ATTR {
-        const typename Weights::Element* w[count];
-        for (int o = 0; o < count; ++o)
-            w[o] = reinterpret_cast<const typename Weights::Element*>(p.weight.row(output[o]));
-        float y[count][kRows];
-        dot_few<Weights>(w, x, p.weight.cols, y);
-        for (int o = 0; o < count; ++o) {
-            const float bias = p.bias != nullptr ? p.bias[output[o]] : 0.0F;
-            for (int64_t m = 0; m < p.x.rows; ++m) p.out.f32(m)[output[o]] = y[o][m] + bias;
+    for_each_group<kRows>(outputs, [&](auto grouped, int64_t first) HWY_ATTR {
+        const auto row = [&](int64_t o) {
+            return reinterpret_cast<const typename Weights::Element*>(p.weight.row(first + o));
+        };
+        VWide sums[grouped][kRows];
+        int64_t done = 0;
+        for (int o = 0; o < grouped; ++o) done = dot_vectors<Weights>(row(o), x, count, sums[o]);
+        float y[grouped][kRows];
+        sum_lanes_of(sums, y);
+        for (int o = 0; o < grouped; ++o) {
+            const float bias = p.bias != nullptr ? p.bias[first + o] : 0.0F;
+            for (int64_t m = 0; m < p.x.rows; ++m) {
+                for (int64_t i = done; i < count; ++i) y[o][m] += Weights::one(row(o)[i]) * x[m][i];
+                p.out.f32(m)[first + o] = y[o][m] + bias;
+            }
         }
     });
 }
