@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
 .PHONY: build build-all run test devices unit asan fuzz fuzz-short bench gpu-report soak interop schemas clients test-clients web-test pictures tales
-.PHONY: test-xrt lint check-format tidy format clean help install deb
+.PHONY: test-xrt test-deb lint check-format tidy format clean help install deb
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -59,6 +59,9 @@ tales:
 test-xrt: ## Build and test the way to an NPU against XRT 2.25, in a Debian 13 of its own (root)
 	tests/xrt/run.sh build/xrt-root
 
+test-deb: packages-package ## Try the packages of make deb, and make install, in fresh systems (root, mmdebstrap)
+	tests/deb/run.sh build build/deb-test
+
 bench: build ## Measure this machine: tokens per second and GB/s
 	cmake --build --preset release --target bench_cpu_kernels
 	$(foreach model,tales gemma3-1b gemma3-1b-q8_0,build/tandem bench $(model) --decode 1 --context 512 --prompt 512 $(ARGS) &&) true
@@ -110,13 +113,13 @@ format: packages-test ## Rewrite the sources in the house format
 # Where things will lie is part of no compiled file: to configure again compiles nothing again.
 install: build ## Install program, manual and completions to PREFIX (/usr/local), below DESTDIR
 	cmake --preset release -D CMAKE_INSTALL_PREFIX=$(PREFIX) -U 'CMAKE_INSTALL_*DIR' -U TANDEM_ZSH_DIR
-	cmake --build --preset release --target tandem manual
+	cmake --build --preset release --target installed
 	DESTDIR=$(DESTDIR) cmake --install build
 
-deb: packages-package build ## Make the Debian packages in build/deb, looked at by lintian
+deb: packages-package build/build.ninja ## Make the Debian packages in build/deb, looked at by lintian
 	cmake --preset release -D CMAKE_INSTALL_PREFIX=/usr -D CMAKE_INSTALL_LIBDIR=lib/$$(dpkg-architecture -q DEB_HOST_MULTIARCH) \
-		-D TANDEM_ZSH_DIR=share/zsh/vendor-completions
-	cmake --build --preset release --target tandem manual
+		-D TANDEM_ZSH_DIR=share/zsh/vendor-completions -D TANDEM_LIBRARY=ON
+	cmake --build --preset release --target installed
 	tools/deb.sh build $(VERSION)
 
 clean: ## Remove what was built

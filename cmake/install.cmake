@@ -19,6 +19,29 @@ add_custom_command(
   DEPENDS tandem
   COMMENT "Writing the manual")
 add_custom_target(manual DEPENDS ${CMAKE_BINARY_DIR}/manual.made)
+add_custom_target(installed DEPENDS tandem manual $<TARGET_NAME_IF_EXISTS:libtandem>)
+
+# Modules lie in a folder of their own: base/module.h looks there. Each is a component by its name.
+foreach(module ${TANDEM_MODULES})
+  string(REPLACE tandem_module_ "" component ${module})
+  install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tandem COMPONENT ${component})
+endforeach()
+
+if(TANDEM_LIBRARY)
+  include(CMakePackageConfigHelpers)
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tandem)
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/tandem-config-version.cmake COMPATIBILITY SameMinorVersion)
+  configure_file(cmake/tandem-config.cmake.in ${CMAKE_BINARY_DIR}/tandem-config.cmake COPYONLY)
+  # Relative to where the file lies, so that an unpacked tree can be used where it is.
+  file(RELATIVE_PATH PREFIX_FROM_PKGCONFIG /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  configure_file(packaging/tandem.pc.in ${CMAKE_BINARY_DIR}/tandem.pc @ONLY)
+  install(TARGETS libtandem EXPORT tandem LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+  install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+  install(FILES ${CMAKE_BINARY_DIR}/tandem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+  install(EXPORT tandem FILE tandem-targets.cmake NAMESPACE tandem:: DESTINATION ${package} COMPONENT development)
+  install(FILES ${CMAKE_BINARY_DIR}/tandem-config.cmake ${CMAKE_BINARY_DIR}/tandem-config-version.cmake
+    DESTINATION ${package} COMPONENT development)
+endif()
 
 install(TARGETS tandem RUNTIME COMPONENT program)
 install(DIRECTORY ${manual}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)

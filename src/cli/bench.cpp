@@ -3,13 +3,14 @@
 #include "cli/bench_report.h"
 #include "cli/bench_subject.h"
 #include "cli/command.h"
+#include "cli/device_flags.h"
 #include "cli/engine_options.h"
 #include "cli/interrupt.h"
-#include "cli/npu_gain.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
 #include "engine/agreement.h"
 #include "engine/benchmark.h"
+#include "user/npu_gain.h"
 
 namespace tandem::cli {
 
@@ -32,7 +33,7 @@ struct BenchOptions {
     bool engine = false;
     bool json = false;
     std::string kv;
-    DeviceOptions device;
+    user::DeviceOptions device;
 };
 
 engine::BenchmarkOptions benchmark_options(const BenchOptions& options) {
@@ -44,7 +45,7 @@ engine::BenchmarkOptions benchmark_options(const BenchOptions& options) {
     return benchmark;
 }
 
-Status measure(const BenchOptions& options, const Subject& subject, Devices& devices, device::Backend& backend,
+Status measure(const BenchOptions& options, const Subject& subject, user::Devices& devices, device::Backend& backend,
                BenchReport& report) {
     report.rates = TRY(devices.measure_rates());
     note(fmt::format("{} ({}) reads {:.1f} GB/s; bringing the weights there", backend.describe().name,
@@ -79,7 +80,8 @@ Status measure(const BenchOptions& options, const Subject& subject, Devices& dev
     return Ok{};
 }
 
-Status tune_device(const BenchOptions& options, const Subject& subject, Devices& devices, device::Backend& backend) {
+Status tune_device(const BenchOptions& options, const Subject& subject, user::Devices& devices,
+                   device::Backend& backend) {
     engine::BenchmarkOptions what = benchmark_options(options);
     if (options.repetitions == 0) what.repetitions = kTuneRepetitions;
     const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend, what));
@@ -97,9 +99,9 @@ Status tune_device(const BenchOptions& options, const Subject& subject, Devices&
 
 Result<double> prompt_seconds(const BenchOptions& options, const Subject& subject, const std::string& npu) {
     constexpr int kPrompt = 512;
-    DeviceOptions with = options.device;
+    user::DeviceOptions with = options.device;
     with.npu.npu = npu;
-    Devices devices(with);
+    user::Devices devices(with, note);
     const auto backend = TRY(devices.open(subject.model.weights.size_bytes()));
     const auto benchmark = TRY(engine::Benchmark::open(subject.model, *backend, benchmark_options(options)));
     const engine::BenchmarkRow row = TRY(benchmark->prompt(kPrompt));
@@ -108,16 +110,16 @@ Result<double> prompt_seconds(const BenchOptions& options, const Subject& subjec
 
 // Whether the machine's NPU, if it has one, is worth its place beside the device: what --npu auto goes by from then on.
 Status tune_npu(const BenchOptions& options, const Subject& subject, const std::string& hardware) {
-    if (options.device.npu.npu != "auto" || !describe_npu().unusable.empty()) return Ok{};
-    const NpuGain gain{.alone_s = TRY(prompt_seconds(options, subject, "off")),
-                       .together_s = TRY(prompt_seconds(options, subject, "on"))};
+    if (options.device.npu.npu != "auto" || !user::describe_npu().unusable.empty()) return Ok{};
+    const user::NpuGain gain{.alone_s = TRY(prompt_seconds(options, subject, "off")),
+                             .together_s = TRY(prompt_seconds(options, subject, "on"))};
     note(fmt::format("a prompt takes {:.1f} ms alone and {:.1f} ms with the NPU, which is {}", gain.alone_s * 1e3,
                      gain.together_s * 1e3, gain.helps() ? "used from now on" : "not used by itself"));
-    return keep_npu_gain(npu_gain_file(), hardware, gain);
+    return user::keep_npu_gain(user::npu_gain_file(), hardware, gain);
 }
 
 Result<int> bench(const BenchOptions& options) {
-    Devices devices(options.device);
+    user::Devices devices(options.device, note);
     TRY(devices.check());
     const uint64_t weight_bytes = TRY(subject_bytes(options.subject));
     const auto backend = TRY(devices.open(weight_bytes));

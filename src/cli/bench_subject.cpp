@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "cli/model_source.h"
 #include "cli/text_output.h"
 #include "device/host_memory.h"
 #include "engine/bundle.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -57,7 +57,7 @@ Status check_room(std::string_view model, uint64_t needed_bytes, const device::D
 
 Result<uint64_t> subject_bytes(const SubjectChoice& choice) {
     if (const auto spec = TRY(find_shape(choice))) return models::random_gguf_bytes(*spec);
-    const format::Checkpoint checkpoint = TRY(open_checkpoint(choice.model));
+    const format::Checkpoint checkpoint = TRY(user::open_checkpoint(choice.model));
     return TRY(models::load(checkpoint)).weights.size_bytes();
 }
 
@@ -69,7 +69,7 @@ Result<Subject> open_subject(const SubjectChoice& choice, const device::Descript
         subject.checkpoint =
             std::make_unique<format::Checkpoint>(TRY(format::Checkpoint::from_gguf(subject.random.bytes(), name)));
     } else {
-        subject.checkpoint = std::make_unique<format::Checkpoint>(TRY(open_checkpoint(choice.model)));
+        subject.checkpoint = std::make_unique<format::Checkpoint>(TRY(user::open_checkpoint(choice.model)));
     }
     subject.model = TRY(models::load(*subject.checkpoint));
     return subject;

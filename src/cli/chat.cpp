@@ -4,9 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/interrupt.h"
-#include "cli/model_source.h"
-#include "cli/parse.h"
+#include "cli/text_output.h"
 #include "server/harmony_reader.h"
+#include "user/models.h"
+#include "user/parse.h"
 
 namespace tandem::cli {
 
@@ -49,12 +50,13 @@ class ChannelText {
 }  // namespace
 
 Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
-    auto devices = std::make_unique<Devices>(options.engine.device);
-    TRY(devices->check());                                    // a wrong name should not cost the loading of a model
-    engine::Bundle bundle = TRY(open_bundle(options.model));  // not inside of new: TRY would leave with its memory
+    auto devices = std::make_unique<user::Devices>(options.engine.device, note);
+    TRY(devices->check());  // a wrong name should not cost the loading of a model
+    engine::Bundle bundle =
+        TRY(user::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
     std::unique_ptr<Chat> chat(new Chat(std::move(bundle), options));
     chat->devices_ = std::move(devices);
-    if (!options.engine.draft.empty()) chat->draft_ = TRY(open_bundle(options.engine.draft));
+    if (!options.engine.draft.empty()) chat->draft_ = TRY(user::open_bundle(options.engine.draft));
     TRY(chat->open_engine());
     return chat;
 }
@@ -70,7 +72,7 @@ Status Chat::open_engine() {
 }
 
 Status Chat::load(const std::string& model) {
-    engine::Bundle other = TRY(open_bundle(model));
+    engine::Bundle other = TRY(user::open_bundle(model));
     masks_.reset();
     grammar_.reset();
     engine_.reset();
@@ -96,7 +98,7 @@ bool Chat::can_switch_thinking() const {
            chat_template.source().find("enable_thinking") != std::string::npos;
 }
 
-text::PromptInput Chat::conversation(const Settings& settings) const {
+text::PromptInput Chat::conversation(const user::Settings& settings) const {
     text::PromptInput input;
     input.constrained = settings.grammar != nullptr;
     input.thinking = settings.thinking;
@@ -107,14 +109,14 @@ text::PromptInput Chat::conversation(const Settings& settings) const {
     return input;
 }
 
-text::Made<text::Prompt> Chat::prompt(const Settings& settings) const {
+text::Made<text::Prompt> Chat::prompt(const user::Settings& settings) const {
     const text::PromptLimits limits = {.context = context(), .vocab = model().vocab};
     if (raw_) return bundle_.prompts.text(messages.empty() ? "" : messages.back().content, limits);
     return bundle_.prompts.chat(conversation(settings), limits);
 }
 
 // Drops the oldest messages until the prompt leaves room for an answer; returns how many went.
-Result<int> Chat::make_room(const Settings& settings) {
+Result<int> Chat::make_room(const user::Settings& settings) {
     const int room = std::min(context() / 4, settings.max_tokens > 0 ? settings.max_tokens : 256);
     int forgotten = 0;
     for (;;) {
@@ -136,7 +138,7 @@ Result<std::shared_ptr<const text::TokenMasks>> Chat::masks_of(const text::Compi
     return masks_;
 }
 
-Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
+Result<Answer> Chat::ask(std::string_view text, const user::Settings& settings,
                          const std::function<void(std::string_view)>& on_text) {
     const std::vector<Message> before = messages;
     messages.push_back({"user", std::string(text)});
@@ -146,12 +148,12 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
         engine::Request request;
         text::Prompt made = TRY(result_of(prompt(settings)));
         request.prompt = std::move(made.tokens);
-        request.sampling = next_sampling(settings);
+        request.sampling = user::next_sampling(settings);
         request.max_tokens = settings.max_tokens;
         request.stop = settings.stop;
         if (settings.grammar) request.grammar = TRY(masks_of(settings.grammar));
         request.continues_text = raw_;
-        for (const auto& bias : request.sampling.logit_bias) TRY(check_vocabulary({bias.first}, model().vocab));
+        for (const auto& bias : request.sampling.logit_bias) TRY(user::check_vocabulary({bias.first}, model().vocab));
         answer.seed = request.sampling.seed;
         if (made.format.calls != text::CallStyle::harmony) {
             answer.generation = TRY(
@@ -176,7 +178,7 @@ Result<Answer> Chat::ask(std::string_view text, const Settings& settings,
     return answer;
 }
 
-Result<Answer> Chat::retry(const Settings& settings, const std::function<void(std::string_view)>& on_text) {
+Result<Answer> Chat::retry(const user::Settings& settings, const std::function<void(std::string_view)>& on_text) {
     const std::vector<Message> before = messages;
     if (!messages.empty() && messages.back().role == "assistant") messages.pop_back();
     if (messages.empty() || messages.back().role != "user") {
@@ -190,7 +192,7 @@ Result<Answer> Chat::retry(const Settings& settings, const std::function<void(st
     return answer;
 }
 
-Result<int> Chat::used_tokens(const Settings& settings) const {
+Result<int> Chat::used_tokens(const user::Settings& settings) const {
     if (messages.empty()) return 0;
     const text::PromptLimits any_length = {.context = 0, .vocab = model().vocab};  // older messages may go next time
     text::PromptInput input = conversation(settings);

@@ -11,9 +11,9 @@
 #include "base/result.h"
 #include "cli/conversation.h"
 #include "cli/engine_options.h"
-#include "cli/settings.h"
 #include "engine/bundle.h"
 #include "engine/generate.h"
+#include "user/settings.h"
 
 namespace tandem::cli {
 
@@ -35,11 +35,11 @@ class Chat {
 
     // Adds the user's text and what the model says to it. When that fails the conversation is as it was before. The
     // interrupt flag ends an answer early; what was said until then stays.
-    Result<Answer> ask(std::string_view text, const Settings& settings,
+    Result<Answer> ask(std::string_view text, const user::Settings& settings,
                        const std::function<void(std::string_view)>& on_text);
 
     // Draws the last answer anew. When that fails, or there is none, the conversation is as it was before.
-    Result<Answer> retry(const Settings& settings, const std::function<void(std::string_view)>& on_text);
+    Result<Answer> retry(const user::Settings& settings, const std::function<void(std::string_view)>& on_text);
 
     std::vector<Message> messages;
 
@@ -49,7 +49,7 @@ class Chat {
     bool loaded() const { return engine_ != nullptr; }
 
     // Of the context, by the conversation as it stands.
-    Result<int> used_tokens(const Settings& settings) const;
+    Result<int> used_tokens(const user::Settings& settings) const;
 
     // Texts are completed as they are, each by itself: asked for, or because the model has no chat template.
     bool raw() const { return raw_; }
@@ -66,14 +66,14 @@ class Chat {
 
     Status open_engine();
 
-    text::Made<text::Prompt> prompt(const Settings& settings) const;
-    text::PromptInput conversation(const Settings& settings) const;
-    Result<int> make_room(const Settings& settings);
+    text::Made<text::Prompt> prompt(const user::Settings& settings) const;
+    text::PromptInput conversation(const user::Settings& settings) const;
+    Result<int> make_room(const user::Settings& settings);
     Result<std::shared_ptr<const text::TokenMasks>> masks_of(const text::CompiledGrammarPtr& grammar);
 
     engine::Bundle bundle_;
     std::optional<engine::Bundle> draft_;
-    std::unique_ptr<Devices> devices_;
+    std::unique_ptr<user::Devices> devices_;
     std::unique_ptr<device::Backend> backend_;
     std::unique_ptr<engine::Engine> engine_;
     text::CompiledGrammarPtr grammar_;               // of the last answer

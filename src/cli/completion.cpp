@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/user_paths.h"
+#include "user/paths.h"
 
 namespace tandem::cli {
 
@@ -53,7 +53,7 @@ Completion complete_path(std::string_view typed) {
     const std::string_view folder = slash == std::string_view::npos ? "" : typed.substr(0, slash + 1);
     const std::string_view beginning = typed.substr(folder.size());
     std::error_code error;  // a folder that cannot be read has nothing to offer
-    fs::directory_iterator entries(folder.empty() ? "." : expand_home(folder), error);
+    fs::directory_iterator entries(folder.empty() ? "." : user::expand_home(folder), error);
     for (size_t seen = 0; !error && entries != fs::directory_iterator() && seen < kMostEntries; ++seen) {
         const std::string name = entries->path().filename().string();
         const bool hidden = name.starts_with('.') && !beginning.starts_with('.');

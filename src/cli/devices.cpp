@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/device_option.h"
 #include "cli/text_output.h"
+#include "user/devices.h"
 
 namespace tandem::cli {
 
@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string to_json(const DeviceList& devices) {
+std::string to_json(const user::DeviceList& devices) {
     Json list = Json::array();
     for (const auto& [device, is_default] : devices.devices) {
         Json pools = Json::array();
@@ -30,7 +30,7 @@ std::string to_json(const DeviceList& devices) {
            "\n";
 }
 
-std::string to_table(const DeviceList& devices) {
+std::string to_table(const user::DeviceList& devices) {
     Table table({"", "DEVICE", "HARDWARE", "DETAILS", "MEMORY"});
     for (const auto& [device, is_default] : devices.devices) {
         std::string memory;
@@ -52,7 +52,7 @@ Command add_devices(CLI::App& parent) {
     app->add_flag("--json", *json, "Print JSON");
     app->footer("DEVICE is what --device takes; * marks what it takes by itself.");
     return {app, [json]() -> Result<int> {
-                const DeviceList devices = TRY(list_devices());
+                const user::DeviceList devices = TRY(user::list_devices());
                 print(*json ? to_json(devices) : to_table(devices));
                 return 0;
             }};

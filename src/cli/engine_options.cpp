@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/device_flags.h"
+
 namespace tandem::cli {
 
 namespace {

@@ -6,14 +6,18 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/device_option.h"
 #include "engine/engine.h"
 #include "engine/scorer.h"
+#include "user/devices.h"
+
+namespace CLI {
+class App;
+}
 
 namespace tandem::cli {
 
 struct EngineChoice {
-    DeviceOptions device;
+    user::DeviceOptions device;
     int context = 0;
     std::string kv;
     bool lookup = false;

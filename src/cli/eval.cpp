@@ -5,14 +5,14 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
-#include "cli/model_source.h"
-#include "cli/parse.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
 #include "engine/bundle.h"
 #include "engine/generate.h"
 #include "engine/importance.h"
 #include "engine/perplexity.h"
+#include "user/models.h"
+#include "user/parse.h"
 
 namespace tandem::cli {
 
@@ -42,12 +42,12 @@ Status write_logits(engine::Scorer& scorer, std::span<const TokenId> tokens, con
 }
 
 Result<int> eval_tokens(const EvalOptions& options) {
-    const std::vector<TokenId> tokens = TRY(parse_ids(options.tokens));
+    const std::vector<TokenId> tokens = TRY(user::parse_ids(options.tokens));
     if (tokens.empty()) return fail("--tokens: no token ids were given");
-    const format::Checkpoint checkpoint = TRY(open_checkpoint(options.model));
+    const format::Checkpoint checkpoint = TRY(user::open_checkpoint(options.model));
     const models::Model model = TRY(models::load(checkpoint));
-    TRY(check_vocabulary(tokens, model.vocab));
-    Devices devices(options.engine.device);
+    TRY(user::check_vocabulary(tokens, model.vocab));
+    user::Devices devices(options.engine.device, note);
     const auto backend = TRY(devices.open(model.weights.size_bytes()));
     if (!options.logits_file.empty()) {
         const auto scorer = TRY(open_scorer(model, *backend, options.engine));
@@ -64,7 +64,8 @@ Result<int> eval_tokens(const EvalOptions& options) {
 }
 
 // Inputs of matrices are seen on the CPU alone.
-Result<std::unique_ptr<device::Backend>> open_observed(const DeviceOptions& options, engine::Importance& importance) {
+Result<std::unique_ptr<device::Backend>> open_observed(const user::DeviceOptions& options,
+                                                       engine::Importance& importance) {
     const bool reference = options.device == "cpu:reference";
     if (options.device != "auto" && options.device != "cpu" && !reference)
         return fail("--device {}: --imatrix measures on the CPU; leave --device out", options.device);
@@ -86,15 +87,15 @@ Status write_imatrix(const EvalOptions& options, const engine::Importance& impor
 
 Result<int> eval_text(const EvalOptions& options) {
     const std::string text = TRY(read_text_file(options.text_file));
-    const engine::Bundle bundle = TRY(open_bundle(options.model));
-    Devices devices(options.engine.device);
+    const engine::Bundle bundle = TRY(user::open_bundle(options.model));
+    user::Devices devices(options.engine.device, note);
     engine::Importance importance;
     const bool observed = !options.imatrix_file.empty();
     const auto backend = TRY(observed ? open_observed(options.engine.device, importance)
                                       : devices.open(bundle.model.weights.size_bytes()));
     const auto scorer = TRY(open_scorer(bundle.model, *backend, options.engine));
     const std::vector<TokenId> tokens = bundle.tokenizer.encode(text, {.add_special = false, .parse_special = false});
-    TRY(check_vocabulary(tokens, bundle.model.vocab));
+    TRY(user::check_vocabulary(tokens, bundle.model.vocab));
 
     engine::Perplexity result;
     int windows = 0;

@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/model_source.h"
 #include "cli/model_summary.h"
 #include "cli/render.h"
 #include "cli/text_output.h"
 #include "engine/bundle.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -102,7 +102,7 @@ Result<int> inspect(const InspectOptions& options) {
         print(TRY(render_messages(options.model, options.render)));
         return 0;
     }
-    const format::Checkpoint checkpoint = TRY(open_checkpoint(options.model));
+    const format::Checkpoint checkpoint = TRY(user::open_checkpoint(options.model));
     const std::string graph = options.graph ? graph::to_string(TRY(models::load(checkpoint)).program) : std::string();
     const ModelSummary summary = summarize(checkpoint);
     const bool all = !options.metadata && !options.tensors && !options.graph;

@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/device_option.h"
 #include "cli/model_source.h"
 #include "cli/model_summary.h"
 #include "cli/run_arguments.h"
 #include "cli/text_output.h"
 #include "engine/bundle.h"
 #include "hub/catalog.h"
+#include "user/devices.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -69,7 +70,7 @@ int list_here(bool json) {
 
 // What a single answer could reach: all weights that a token needs are read once.
 Result<double> read_rate(std::string& device) {
-    Devices devices({});
+    user::Devices devices({}, note);
     const std::unique_ptr<device::Backend> backend = TRY(devices.open(0));
     device = backend->describe().name;
     return TRY(devices.measure_rates()).read_bytes_per_s;
@@ -111,7 +112,7 @@ Result<int> list_available(bool json) {
 Result<int> remove(const std::vector<std::string>& names) {
     const hub::Places places = hub::find_places();
     for (const std::string& wanted : names) {
-        const hub::LocalModel model = TRY(require_model(wanted));
+        const hub::LocalModel model = TRY(user::require_model(wanted));
         TRY(hub::remove_model(places, model));
         note(fmt::format("removed {}, {}", model.name, format_bytes(model.size_bytes)));
     }
@@ -122,7 +123,7 @@ Result<int> remove(const std::vector<std::string>& names) {
 
 Result<int> show(const std::string& model, bool json) {
     std::optional<hub::LocalModel> local;
-    if (!names_a_model(model)) local = TRY(require_model(model));
+    if (!user::names_a_model(model)) local = TRY(user::require_model(model));
     const std::string source = local ? local->path.string() : model;
     const format::Checkpoint checkpoint = TRY(engine::open_checkpoint(source));
     const ModelSummary summary = summarize(checkpoint);

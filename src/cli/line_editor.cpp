@@ -21,8 +21,8 @@
 #include "cli/paste.h"
 #include "cli/prompt_terminal.h"
 #include "cli/text_output.h"
-#include "cli/user_paths.h"
 #include "cli/word_wrap.h"
+#include "user/paths.h"
 
 namespace tandem::cli {
 
@@ -42,7 +42,7 @@ void choose_utf8_locale() {
 }  // namespace
 
 std::string history_path() {
-    const std::filesystem::path directory = state_directory();
+    const std::filesystem::path directory = user::state_directory();
     return directory.empty() ? "" : (directory / "history").string();
 }
 

@@ -6,14 +6,12 @@
 #include <chrono>
 #include <filesystem>
 
-#include "cli/device_option.h"
 #include "cli/interrupt.h"
-#include "cli/nearest.h"
-#include "cli/run_arguments.h"
 #include "cli/text_output.h"
 #include "device/host_memory.h"
-#include "hub/catalog.h"
 #include "hub/pull.h"
+#include "user/devices.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -77,63 +75,18 @@ Status check_memory(const hub::PullEvents::Plan& plan) {
         plan.name, format_bytes(plan.size_bytes), format_bytes(most));
 }
 
-Error not_here(const std::string& name) {
-    std::vector<std::string> names;
-    for (const engine::EmbeddedModel& model : engine::embedded_models()) names.emplace_back(model.name);
-    const std::string embedded = fmt::format("{}", fmt::join(names, ", "));
-    for (const hub::LocalModel& model : hub::find_models(hub::find_places())) names.push_back(model.name);
-    for (const hub::CatalogEntry& entry : hub::catalog()) names.emplace_back(entry.name);
-    const std::vector<std::string_view> candidates(names.begin(), names.end());
-    return fail("{}: no such file or directory, nor an embedded model ({}) or another that is here (tandem list){}",
-                name, embedded, suggestion(name, candidates));
-}
-
 }  // namespace
 
 uint64_t largest_model_bytes() {
     uint64_t most = device::host_memory().size_bytes;
-    const Result<DeviceList> devices = list_devices();
+    const Result<user::DeviceList> devices = user::list_devices();
     if (!devices) return most;
-    for (const ListedDevice& listed : devices->devices) {
+    for (const user::ListedDevice& listed : devices->devices) {
         uint64_t pools = 0;
         for (const device::MemoryPool& pool : listed.device.pools) pools += pool.size_bytes;
         most = std::max(most, pools);
     }
     return most;
-}
-
-Result<std::optional<hub::Reference>> find_remote(const std::string& name) {
-    if (const hub::CatalogEntry* const entry = hub::find_in_catalog(name)) {
-        return std::optional(hub::Reference{.repo = std::string(entry->repo)});
-    }
-    return hub::parse_reference(name, hub::find_places().endpoint);
-}
-
-Result<hub::LocalModel> require_model(const std::string& name) {
-    const hub::Places places = hub::find_places();
-    if (const std::optional<hub::LocalModel> found = hub::find_model(places, name)) return *found;
-    const hub::CatalogEntry* const entry = hub::find_in_catalog(name);
-    if (entry != nullptr) {
-        if (const std::optional<hub::LocalModel> found = hub::find_model(places, entry->repo)) return *found;
-    }
-    const std::optional<hub::Reference> remote = TRY(find_remote(name));
-    if (remote) return fail("{} is not here: `tandem pull {}` fetches it", name, name);
-    return not_here(name);
-}
-
-Result<std::string> find_source(const std::string& model) {
-    if (model.empty() || names_a_model(model)) return model;
-    return TRY(require_model(model)).path.string();
-}
-
-Result<format::Checkpoint> open_checkpoint(const std::string& model) {
-    const std::string source = TRY(find_source(model));
-    return engine::open_checkpoint(source);
-}
-
-Result<engine::Bundle> open_bundle(const std::string& model) {
-    const std::string source = TRY(find_source(model));
-    return engine::open_bundle(source);
 }
 
 Result<hub::LocalModel> fetch_model(const std::string& name, const hub::Reference& reference,
@@ -165,10 +118,10 @@ Result<hub::LocalModel> fetch_model(const std::string& name, const hub::Referenc
 }
 
 Result<std::string> find_or_fetch(const std::string& model, const FetchOptions& options) {
-    if (model.empty() || names_a_model(model)) return model;
-    const Result<hub::LocalModel> here = require_model(model);
+    if (model.empty() || user::names_a_model(model)) return model;
+    const Result<hub::LocalModel> here = user::require_model(model);
     if (here) return here->path.string();
-    const std::optional<hub::Reference> remote = TRY(find_remote(model));
+    const std::optional<hub::Reference> remote = TRY(user::find_remote(model));
     if (!remote) return here.error();
     catch_interrupts(SecondInterrupt::ends_program);
     return TRY(fetch_model(model, *remote, options)).path.string();

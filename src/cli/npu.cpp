@@ -6,10 +6,8 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/npu_option.h"
 #include "cli/npu_selftest.h"
 #include "cli/text_output.h"
-#include "cli/user_paths.h"
 #include "device/host_memory.h"
 #include "npu/check.h"
 #include "npu/designs/library.h"
@@ -20,6 +18,8 @@
 #include "npu/toolchain.h"
 #include "npu/xrt/discovery.h"
 #include "npu/xrt/runtime.h"
+#include "user/npu.h"
+#include "user/paths.h"
 
 namespace tandem::cli {
 
@@ -163,7 +163,7 @@ Result<int> emit_design(const NpuOptions& options) {
 Result<int> build(const NpuOptions& options) {
     const npu::Design design = TRY(npu::make_design(options.design, options.array));
     TRY(npu::check(design));
-    const npu::BuiltDesign built = TRY(build_npu_design(design));
+    const npu::BuiltDesign built = TRY(user::build_npu_design(design, note));
     if (options.json) {
         print_npu_json({{"design", options.design},
                         {"xclbin", built.xclbin.string()},
@@ -183,7 +183,8 @@ Result<std::shared_ptr<npu::Buffer>> import_argument(npu::Runtime& runtime, cons
 }
 
 Result<int> run_on_device(const NpuOptions& options, npu::Trial& trial) {
-    const auto runtime = TRY(npu::open_npu({.built = built_npu_design}));
+    const auto runtime =
+        TRY(npu::open_npu({.built = [](const npu::Design& design) { return user::built_npu_design(design, note); }}));
     const auto loaded = TRY(runtime->load(trial.design));
     std::vector<std::shared_ptr<npu::Buffer>> buffers;
     std::vector<npu::Buffer*> arguments;

@@ -5,10 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "cli/npu_gain.h"
-#include "cli/npu_option.h"
 #include "cli/text_output.h"
-#include "cli/user_paths.h"
 #include "device/host_memory.h"
 #include "npu/array.h"
 #include "npu/check.h"
@@ -17,6 +14,9 @@
 #include "npu/toolchain.h"
 #include "npu/xrt/discovery.h"
 #include "npu/xrt/runtime.h"
+#include "user/npu.h"
+#include "user/npu_gain.h"
+#include "user/paths.h"
 
 namespace tandem::cli {
 
@@ -126,8 +126,10 @@ class Selftest {
     }
 
     Result<std::string> open() {
-        runtime_ =
-            options_.emulator ? TRY(npu::make_emulator_runtime()) : TRY(npu::open_npu({.built = built_npu_design}));
+        runtime_ = options_.emulator ? TRY(npu::make_emulator_runtime())
+                                     : TRY(npu::open_npu({.built = [](const npu::Design& design) {
+                                           return user::built_npu_design(design, note);
+                                       }}));
         return std::string(runtime_->describe().details);
     }
 
@@ -217,7 +219,7 @@ Result<int> npu_selftest(const SelftestOptions& options) {
     Selftest selftest(options);
     const std::vector<StepReport> reports = selftest.run();
     const bool passed = std::all_of(reports.begin(), reports.end(), [](const StepReport& step) { return step.fine; });
-    if (passed && !options.emulator) TRY(keep_npu_selftest(npu_gain_file(), selftest.hardware()));
+    if (passed && !options.emulator) TRY(user::keep_npu_selftest(user::npu_gain_file(), selftest.hardware()));
     if (options.json) {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
         for (const StepReport& step : reports)
@@ -230,10 +232,6 @@ Result<int> npu_selftest(const SelftestOptions& options) {
         print(passed ? "passed\n" : "not passed: the line that failed says what is missing\n");
     }
     return passed ? 0 : 1;
-}
-
-bool npu_selftest_passed(const std::string& hardware) {
-    return kept_npu_selftest(npu_gain_file(), hardware);
 }
 
 }  // namespace tandem::cli

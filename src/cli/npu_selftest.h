@@ -18,7 +18,4 @@ struct SelftestOptions {
 // 0 when every step was done and found right.
 Result<int> npu_selftest(const SelftestOptions& options);
 
-// Whether it passed on this machine, with an NPU of that name: `--npu auto` asks for it.
-bool npu_selftest_passed(const std::string& hardware);
-
 }  // namespace tandem::cli

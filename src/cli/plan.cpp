@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/model_source.h"
 #include "cli/plan_chart.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
@@ -16,6 +15,7 @@
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
 #include "plan/micro_batch.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -47,7 +47,7 @@ Result<PlannedModel> open_shape(const std::string& name) {
     const auto shapes = models::named_shapes();
     const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const auto& each) { return each.name == name; });
     if (shape == shapes.end()) {
-        Result<format::Checkpoint> opened = open_checkpoint(name);
+        Result<format::Checkpoint> opened = user::open_checkpoint(name);
         if (!opened) {
             std::string names;
             for (const auto& each : shapes) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);

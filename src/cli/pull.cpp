@@ -4,6 +4,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/text_output.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -17,7 +18,7 @@ struct PullOptions {
 Result<int> pull(const PullOptions& options) {
     catch_endings();
     for (const std::string& model : options.models) {
-        const std::optional<hub::Reference> remote = TRY(find_remote(model));
+        const std::optional<hub::Reference> remote = TRY(user::find_remote(model));
         if (!remote) {
             return fail(
                 "{}: write org/name[:QUANT] of Hugging Face, the address of a .gguf file, or a name of `tandem list "

@@ -3,7 +3,6 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/model_source.h"
 #include "cli/model_summary.h"
 #include "cli/quantize_report.h"
 #include "cli/text_output.h"
@@ -11,6 +10,7 @@
 #include "engine/bundle.h"
 #include "format/quant.h"
 #include "models/export.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -98,7 +98,7 @@ Status write_quantized(const QuantizeOptions& options, const format::Checkpoint&
 
 Result<int> quantize(const QuantizeOptions& options) {
     if (!options.dry_run) TRY(check_output(options));
-    const format::Checkpoint checkpoint = TRY(open_checkpoint(options.in));
+    const format::Checkpoint checkpoint = TRY(user::open_checkpoint(options.in));
     const ModelSummary before = summarize(checkpoint);
 
     catch_endings();

@@ -5,11 +5,11 @@
 
 #include "base/file.h"
 #include "cli/json_input.h"
-#include "cli/model_source.h"
 #include "engine/bundle.h"
 #include "text/fitted_template.h"
 #include "text/jinja/limits.h"
 #include "text/tokenizer.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -65,7 +65,7 @@ Result<std::string> render_messages(const std::string& model, const RenderOption
     text::ChatInput input = TRY(read_input(options));
     if (model.empty()) return TRY(read_template(options.template_file)).render(input);
 
-    const format::Checkpoint checkpoint = TRY(open_checkpoint(model));
+    const format::Checkpoint checkpoint = TRY(user::open_checkpoint(model));
     // A model may come without a tokenizer; its template can be rendered all the same.
     if (const Result<text::Tokenizer> tokenizer = text::load_tokenizer(checkpoint)) {
         add_special_tokens(input, *tokenizer);

@@ -8,10 +8,10 @@
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
 #include "cli/multi_line.h"
-#include "cli/nearest.h"
 #include "cli/slash_commands.h"
 #include "cli/text_output.h"
-#include "cli/user_paths.h"
+#include "user/nearest.h"
+#include "user/paths.h"
 
 namespace tandem::cli {
 
@@ -34,7 +34,7 @@ std::pair<std::string_view, std::string_view> split_word(std::string_view text) 
 
 class Repl {
   public:
-    Repl(Chat& chat, Settings settings, const ReplOptions& options)
+    Repl(Chat& chat, user::Settings settings, const ReplOptions& options)
         : chat_(chat), settings_(std::move(settings)), options_(options), editor_(complete_slash) {}
 
     int run();
@@ -60,7 +60,7 @@ class Repl {
     Status load(std::string_view file);
 
     Chat& chat_;
-    Settings settings_;
+    user::Settings settings_;
     ReplOptions options_;
     LineEditor editor_;
     MultiLine lines_;
@@ -132,7 +132,7 @@ void Repl::command(std::string_view line) {
     const auto [name, argument] = split_word(line);
     const SlashCommand* const found = find_slash(name);
     if (found == nullptr) {
-        const std::string near = suggestion(name, slash_names());
+        const std::string near = user::suggestion(name, slash_names());
         note(fmt::format("tandem: {}: unknown command{} There are {}", escape_short(name, 40),
                          near.empty() ? "." : near, fmt::join(slash_names(), " ")));
         return;
@@ -202,8 +202,8 @@ Status Repl::system(std::string_view text) {
 }
 
 Status Repl::think(std::string_view value) {
-    if (!value.empty()) TRY(find_parameter("think")->set(settings_, value));
-    note(fmt::format("think is {}", find_parameter("think")->show(settings_)));
+    if (!value.empty()) TRY(user::find_parameter("think")->set(settings_, value));
+    note(fmt::format("think is {}", user::find_parameter("think")->show(settings_)));
     if (settings_.thinking && !chat_.can_switch_thinking()) {
         note(fmt::format("[the chat template of {} has no switch for it: this changes nothing]",
                          escape(chat_.model().name)));
@@ -215,18 +215,18 @@ Status Repl::set(std::string_view argument) {
     const auto [name, value] = split_word(argument);
     if (name.empty()) {
         Table table({"PARAM", "VALUE", ""});
-        for (const Parameter& parameter : parameters()) {
+        for (const user::Parameter& parameter : user::parameters()) {
             table.add({std::string(parameter.name), escape_short(parameter.show(settings_), 30),
                        std::string(parameter.help)});
         }
         note(table.to_string() + "/set PARAM without a value removes system, stop, grammar and logit_bias.");
         return Ok{};
     }
-    const Parameter* const parameter = find_parameter(name);
+    const user::Parameter* const parameter = user::find_parameter(name);
     if (parameter == nullptr) {
         std::vector<std::string_view> names;
-        for (const Parameter& known : parameters()) names.push_back(known.name);
-        return fail("{}: unknown parameter{}; /set lists them", escape_short(name, 40), suggestion(name, names));
+        for (const user::Parameter& known : user::parameters()) names.push_back(known.name);
+        return fail("{}: unknown parameter{}; /set lists them", escape_short(name, 40), user::suggestion(name, names));
     }
     TRY(parameter->set(settings_, value));
     note(fmt::format("{} is {}", parameter->name, escape(parameter->show(settings_))));
@@ -235,7 +235,7 @@ Status Repl::set(std::string_view argument) {
 
 Status Repl::model(std::string_view name) {
     if (!name.empty()) {
-        const Status loaded = chat_.load(expand_home(name));
+        const Status loaded = chat_.load(user::expand_home(name));
         if (!chat_.loaded()) leaving_ = failed_ = true;
         TRY(loaded);
     }
@@ -256,7 +256,7 @@ Status Repl::show() {
     const int used_tokens = TRY(chat_.used_tokens(settings_));
     table.add({"context", fmt::format("{} of {} tokens in use by {} messages", used_tokens, chat_.context(),
                                       chat_.messages.size())});
-    for (const Parameter& parameter : parameters()) {
+    for (const user::Parameter& parameter : user::parameters()) {
         table.add({std::string(parameter.name), escape_short(parameter.show(settings_), 100)});
     }
     std::string text = table.to_string();
@@ -267,7 +267,8 @@ Status Repl::show() {
 
 Status Repl::save(std::string_view file) {
     if (file.empty()) return fail("/save needs the name of a file");
-    const Status saved = save_conversation(expand_home(file), {.system = settings_.system, .messages = chat_.messages});
+    const Status saved =
+        save_conversation(user::expand_home(file), {.system = settings_.system, .messages = chat_.messages});
     failed_ = !saved;
     if (saved) note(fmt::format("{} messages saved to {}", chat_.messages.size(), file));
     return saved;
@@ -275,7 +276,7 @@ Status Repl::save(std::string_view file) {
 
 Status Repl::load(std::string_view file) {
     if (file.empty()) return fail("/load needs the name of a file");
-    Conversation conversation = TRY(load_conversation(expand_home(file)));
+    Conversation conversation = TRY(load_conversation(user::expand_home(file)));
     settings_.system = std::move(conversation.system);
     chat_.messages = std::move(conversation.messages);
     note(fmt::format("{} messages loaded from {}", chat_.messages.size(), file));
@@ -284,7 +285,7 @@ Status Repl::load(std::string_view file) {
 
 }  // namespace
 
-Result<int> run_repl(Chat& chat, Settings settings, const ReplOptions& options) {
+Result<int> run_repl(Chat& chat, user::Settings settings, const ReplOptions& options) {
     return Repl(chat, std::move(settings), options).run();
 }
 

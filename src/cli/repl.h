@@ -3,7 +3,7 @@
 
 #include "base/result.h"
 #include "cli/chat.h"
-#include "cli/settings.h"
+#include "user/settings.h"
 
 namespace tandem::cli {
 
@@ -14,6 +14,6 @@ struct ReplOptions {
 };
 
 // The exit code: not 0 when the last /save failed.
-Result<int> run_repl(Chat& chat, Settings settings, const ReplOptions& options);
+Result<int> run_repl(Chat& chat, user::Settings settings, const ReplOptions& options);
 
 }  // namespace tandem::cli

@@ -28,7 +28,7 @@ constexpr std::string_view kStoryPrompt = "Tell me a story about a fox and a lan
 struct RunOptions {
     std::vector<std::string> arguments;
     ChatOptions chat;
-    Settings settings;
+    user::Settings settings;
     bool json = false;
     bool quiet = false;
     bool verbose = false;
@@ -110,14 +110,14 @@ Result<int> run(RunOptions& options) {
                     {.quiet = options.quiet, .verbose = options.verbose, .shows_markdown = options.shows_markdown()});
 }
 
-std::string option_name(const Parameter& parameter) {
+std::string option_name(const user::Parameter& parameter) {
     std::string name = "--" + std::string(parameter.name);
     std::replace(name.begin(), name.end(), '_', '-');
     return parameter.name == "max_tokens" ? "-n," + name : name;
 }
 
 // --think and --no-think
-void add_switch(CLI::App& app, Settings& settings, const Parameter& parameter) {
+void add_switch(CLI::App& app, user::Settings& settings, const user::Parameter& parameter) {
     app.add_flag_function(
         fmt::format("--{0},!--no-{0}", parameter.name),
         [&settings, &parameter](int64_t count) {
@@ -128,8 +128,8 @@ void add_switch(CLI::App& app, Settings& settings, const Parameter& parameter) {
 }
 
 // One option per parameter of the settings.
-void add_setting_options(CLI::App& app, Settings& settings) {
-    for (const Parameter& parameter : parameters()) {
+void add_setting_options(CLI::App& app, user::Settings& settings) {
+    for (const user::Parameter& parameter : user::parameters()) {
         if (parameter.value.empty()) {
             add_switch(app, settings, parameter);
             continue;

@@ -14,9 +14,6 @@ struct RunArguments {
     std::optional<std::string> prompt{};
 };
 
-// An embedded model, or a path where something is.
-bool names_a_model(const std::string& argument);
-
 // [MODEL] [PROMPT]. A single argument that is no model but has a space in it is a prompt for the default model.
 Result<RunArguments> resolve_arguments(const std::vector<std::string>& arguments);
 

@@ -7,9 +7,11 @@
 #include "cli/engine_options.h"
 #include "cli/file_fault.h"
 #include "cli/model_source.h"
+#include "cli/text_output.h"
 #include "server/app.h"
 #include "server/http_server.h"
 #include "server/model_pool.h"
+#include "user/models.h"
 
 namespace tandem::cli {
 
@@ -56,7 +58,7 @@ Result<int> serve(ServeOptions& options) {
     survive_file_faults();  // one model may fail, not all
     if (!options.keys.empty()) options.app.keys = TRY(server::Keys::load(options.keys));
     if (!options.log.empty()) options.app.log = TRY(server::AccessLog::open(options.log));
-    Devices devices(options.engine.device);
+    user::Devices devices(options.engine.device, note);
     TRY(devices.check());  // a wrong --device is told at once
     options.pool.open_device = [&devices](uint64_t weight_bytes) { return devices.open(weight_bytes); };
     options.pool.engine = {.context = options.engine.context,
@@ -71,7 +73,7 @@ Result<int> serve(ServeOptions& options) {
     for (const std::string& model : options.models) {
         const std::string source = TRY(find_or_fetch(model, {}));
         const bool is_name = source != model;  // of the library: it is asked for by that
-        options.pool.models.push_back({source, is_name ? TRY(require_model(model)).name : ""});
+        options.pool.models.push_back({source, is_name ? TRY(user::require_model(model)).name : ""});
     }
     if (!options.no_library) options.pool.library = hub::find_places();
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cli/settings.h"
 #include "engine/bundle.h"
+#include "user/settings.h"
 
 namespace tandem::cli {
 
@@ -22,7 +22,7 @@ Completion complete_parameter(std::string_view typed) {
     constexpr std::string_view kGrammar = "grammar ";  // the one whose value may be a file
     if (typed.starts_with(kGrammar)) return complete_path(typed.substr(kGrammar.size()));
     std::vector<std::string_view> names;
-    for (const Parameter& parameter : parameters()) names.push_back(parameter.name);
+    for (const user::Parameter& parameter : user::parameters()) names.push_back(parameter.name);
     return complete_word(typed, names);
 }
 

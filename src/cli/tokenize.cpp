@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/model_source.h"
-#include "cli/parse.h"
 #include "cli/standard_input.h"
 #include "cli/text_output.h"
 #include "engine/bundle.h"
 #include "text/tokenizer.h"
+#include "user/models.h"
+#include "user/parse.h"
 
 namespace tandem::cli {
 
@@ -35,7 +35,7 @@ Result<text::Tokenizer> open_tokenizer(const std::string& model) {
     std::error_code ignored;
     const bool bare = path.extension() == ".json" || path.extension() == ".model";
     if (bare && std::filesystem::is_regular_file(path, ignored)) return text::load_tokenizer_file(path);
-    const format::Checkpoint checkpoint = TRY(open_checkpoint(model));
+    const format::Checkpoint checkpoint = TRY(user::open_checkpoint(model));
     return text::load_tokenizer(checkpoint);
 }
 
@@ -44,8 +44,8 @@ void print_json(const Json& json) {
 }
 
 Result<int> decode(const TokenizeOptions& options, const text::Tokenizer& tokenizer) {
-    const std::vector<text::TokenId> ids = TRY(parse_ids(options.ids));
-    TRY(check_vocabulary(ids, tokenizer.vocab_size()));
+    const std::vector<text::TokenId> ids = TRY(user::parse_ids(options.ids));
+    TRY(user::check_vocabulary(ids, tokenizer.vocab_size()));
     const std::string text = tokenizer.decode(ids, !options.show_special);
     if (options.json) {
         print_json({{"text", text}});

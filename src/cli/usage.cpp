@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/manual.h"
-#include "cli/nearest.h"
-#include "cli/run_arguments.h"
 #include "cli/text_output.h"
+#include "user/models.h"
+#include "user/nearest.h"
 
 namespace tandem::cli {
 
@@ -48,10 +48,10 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string explain_command(const CLI::App& app, const std::string& word) {
     const std::vector<std::string_view> names = command_names(app);
     const std::string shown = escape_short(word, kShownArgument);
-    if (app.get_parent() == nullptr && names_a_model(word)) {
+    if (app.get_parent() == nullptr && user::names_a_model(word)) {
         return fmt::format("{}: a model, where a command comes first: tandem run {} talks to it", shown, shown);
     }
-    const std::string near = suggestion(word, names);
+    const std::string near = user::suggestion(word, names);
     if (!near.empty()) return fmt::format("{}: no such command{}", shown, near);
     return fmt::format("{}: no such command; there are {}", shown, fmt::join(names, ", "));
 }
@@ -65,7 +65,7 @@ std::string explain_option(const CLI::App& app, const Apps& path, const std::str
                            spelled(path), shown);
     }
     const std::vector<std::string> options = option_names(last);
-    return fmt::format("{}: no such option{}", shown, suggestion(option, {options.begin(), options.end()}));
+    return fmt::format("{}: no such option{}", shown, user::suggestion(option, {options.begin(), options.end()}));
 }
 
 // An argument that nothing takes; `app` is the one that was left with it.

@@ -32,12 +32,13 @@ options="-std=c++20 -O0 -w -DFMT_SHARED -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTER
 printf "#include <xrt/experimental/xrt_kernel.h>\nint main() { xrt::runlist list; }\n" > list.cpp
 if g++ $options list.cpp -o list -lxrt_coreutil; then options="$options -DTANDEM_XRT_RUNLIST"; fi
 libraries=$(dirname "$(find /usr/lib /opt -name "libxrt_coreutil.so" | head -n 1)")
-g++ $options -DTANDEM_XRT_LIBRARIES="\"$libraries\"" \
-    src/npu/xrt/buffer.cpp src/npu/xrt/discovery.cpp src/npu/xrt/guard.cpp src/npu/xrt/open.cpp src/npu/xrt/runtime.cpp \
-    src/npu/xrt/xclbin.cpp src/npu/xrt/xclbin_kernel.cpp src/npu/runtime.cpp src/npu/design.cpp src/base/check.cpp \
-    src/base/file.cpp src/base/units.cpp src/device/host_memory.cpp \
+options="$options -DTANDEM_VERSION=\"test\" -DTANDEM_MULTIARCH=\"\""
+shared="src/npu/xrt/discovery.cpp src/npu/xrt/xclbin.cpp src/npu/xrt/xclbin_kernel.cpp src/npu/runtime.cpp
+    src/npu/design.cpp src/base/check.cpp src/base/file.cpp src/base/module.cpp src/base/units.cpp src/device/host_memory.cpp"
+g++ $options -fPIC -shared -fvisibility=hidden src/npu/xrt/module/*.cpp $shared -o libtandem-xrt.so -lxrt_coreutil -lspdlog -lfmt -luuid
+g++ $options -DTANDEM_XRT_LIBRARIES="\"$libraries\"" src/npu/xrt/open.cpp src/npu/xrt/module/guard.cpp $shared \
     tests/unit/npu/xrt_runtime_test.cpp tests/unit/npu/xrt_discovery_test.cpp tests/unit/npu/xrt_xclbin_test.cpp \
-    -o xrt_tests -lgmock_main -lgmock -lgtest -lxrt_coreutil -lspdlog -lfmt -luuid -lpthread
+    -o xrt_tests -lgmock_main -lgmock -lgtest -lspdlog -lfmt -lpthread
 dpkg-query --show --showformat "\${Package} \${Version}\n" libxrt2 libxrt-npu2 libxrt-dev
 ./xrt_tests
 '

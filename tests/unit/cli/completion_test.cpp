@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "cli/slash_commands.h"
-#include "cli/user_paths.h"
+#include "user/paths.h"
 
 namespace tandem::cli {
 namespace {
@@ -50,12 +50,12 @@ TEST_F(Completing, PathsBeginWithWhatWasTyped) {
 TEST_F(Completing, PathsBeginAtHome) {
     EXPECT_EQ(complete_path("~").candidates, Names{"~/"});
     EXPECT_EQ(complete_path("~/models/").candidates, Names{"~/models/a b.gguf"});
-    EXPECT_EQ(expand_home("~/x"), folder_ + "x");
-    EXPECT_EQ(expand_home("~"), folder_.substr(0, folder_.size() - 1));
-    EXPECT_EQ(expand_home("~someone/x"), "~someone/x");
-    EXPECT_EQ(expand_home("x/~/y"), "x/~/y");
+    EXPECT_EQ(user::expand_home("~/x"), folder_ + "x");
+    EXPECT_EQ(user::expand_home("~"), folder_.substr(0, folder_.size() - 1));
+    EXPECT_EQ(user::expand_home("~someone/x"), "~someone/x");
+    EXPECT_EQ(user::expand_home("x/~/y"), "x/~/y");
     ::unsetenv("HOME");
-    EXPECT_EQ(expand_home("~/x"), "~/x");
+    EXPECT_EQ(user::expand_home("~/x"), "~/x");
 }
 
 TEST_F(Completing, HiddenFilesWaitForTheirDot) {

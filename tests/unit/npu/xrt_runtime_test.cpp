@@ -11,7 +11,7 @@
 
 #include "device/host_memory.h"
 #include "npu/design.h"
-#include "npu/xrt/guard.h"
+#include "npu/xrt/module/guard.h"
 #include "npu/xrt/xclbin.h"
 
 namespace tandem::npu {
