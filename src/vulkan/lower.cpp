@@ -153,8 +153,8 @@ class Lowering {
         std::erase_if(patterns_.attention, [&](const AttentionInputs& match) {
             const Node& node = program.nodes[match.attention];
             const op::Attention& op = *node.op.as<op::Attention>();
-            if (node.inputs.size() > 2) return true;  // the fused kernels know no sinks
-            return !heads_supported(*options.cache, op.cache) || !attention_supported(op, *options.cache);
+            return !heads_supported(*options.cache, op.cache) ||
+                   !attention_supported(options.tuning.attention, options.capabilities, op, *options.cache);
         });
     }
 
@@ -542,6 +542,7 @@ void Lowering::attention(NodeIndex n) {
     const uint32_t cols = cols_of(node.output);
     if (attention_scratch_ == kNone) attention_scratch_ = new_attention_scratch(rows);
     const ValueIndex scratch = attention_scratch_;
+    const WeightIndex sinks = node.inputs.size() > 2 ? weight({node.inputs[2]}) : kNone;
     std::vector<ValueIndex> reads = heads.reads();
     reads.push_back(heads.q);
     emit("attention", std::move(reads), {y, scratch}, [=](Recorder& rec, const StageArgs& args) -> Status {
@@ -554,6 +555,7 @@ void Lowering::attention(NodeIndex n) {
                            .scratch = args.value(scratch).begin,
                            .y = args.value(y).begin,
                            .format = activation_format(args.tuning, reader, count, cols),
+                           .sinks = sinks == kNone ? 0 : args.weight(sinks).planes[Planes::quants],
                            .one_row_each = args.bucket.one_row_each};
         if (!made_by_attention(args.bucket, args.tuning, args.capabilities, op))
             return record_attention(rec, args.tuning.attention, args.capabilities, call);

@@ -173,6 +173,9 @@ float sum_of_teams(uint g) {
 // Adds up what the teams have: the result itself, or this split's part of it.
 void gather(Share share) {
     const uint part = (row_slot * KV_HEADS + kv_head) * SPLITS + split;
+    if (SINKS && share.splits == 1u && team == 0u) {
+        [[unroll]] for (uint g = 0u; g < GROUP; ++g) sum[g] += sink_weight(g, largest[g]);
+    }
     if (team < TEAMS && chunk == 0u) {
         [[unroll]] for (uint g = 0u; g < GROUP; ++g) sums[g][team] = sum[g];
     }
@@ -193,7 +196,7 @@ void gather(Share share) {
             if (share.splits == 1u) {
                 put_result(column, y / sum_of_teams(column / QUADS));
             } else {
-                Parts(p.parts).at[part * GROUP * QUADS + column] = y;
+                Parts(parts_at()).at[part * GROUP * QUADS + column] = y;
             }
         }
     }

@@ -208,9 +208,12 @@ void gather(Share share) {
             [[unroll]] for (uint i = 0u; i < 4u; ++i) y[i] += gathered[w][4u * column + i];
         }
         if (share.splits == 1u) {
-            put_result(column, y / top_and_sum(column / QUADS).y);
+            const vec2 all = top_and_sum(column / QUADS);
+            float total = all.y;
+            if (SINKS) total += sink_weight(column / QUADS, all.x);
+            put_result(column, y / total);
         } else {
-            Parts(p.parts).at[part * GROUP * QUADS + column] = y;
+            Parts(parts_at()).at[part * GROUP * QUADS + column] = y;
         }
     }
     if (share.splits != 1u && lane < GROUP) Tops(p.counters + COUNTER_BYTES).at[part * GROUP + lane] = top_and_sum(lane);

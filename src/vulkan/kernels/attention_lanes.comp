@@ -23,6 +23,7 @@ layout(constant_id = 4) const uint HEAD_DIM = 128u;
 layout(constant_id = 5) const uint BLOCK_TOKENS = 32u;
 layout(constant_id = 6) const uint POSITIONS = 32u;
 layout(constant_id = 7) const uint FORMAT = 0u;
+layout(constant_id = 8) const bool SINKS = false;
 
 #include "attention_tile.glsl"
 
@@ -225,6 +226,7 @@ void put_results() {
     [[unroll]] for (uint h = 0u; h < 2u; ++h) {
         sum[h] += subgroupShuffleXor(sum[h], 1u);
         sum[h] += subgroupShuffleXor(sum[h], 2u);
+        if (SINKS) sum[h] += exp2(LOG2_E * Floats(p.sinks).at[head] - largest[h]);
         const uint row = WARP * WARP_ROWS + g + 8u * h;
         const float share = 1.0 / sum[h];
         if (row < tile.rows) {

@@ -8,7 +8,9 @@ namespace tandem::vulkan {
 
 namespace {
 
-constexpr int kMaxHeadDim = 256;  // what shared memory and registers have room for
+constexpr int kMaxHeadDim = 512;    // what shared memory has room for
+constexpr int kWholeHeadDim = 256;  // what registers have room for: of more, several workgroups make a part each
+constexpr int kPartDim = 128;
 constexpr int kMaxGroup = 8;
 constexpr uint32_t kWide = 128;  // elements of a head; with more it takes twice the registers
 constexpr uint32_t kMaxSplits = 32;
@@ -50,7 +52,8 @@ typename Kernel::Constants row_constants(const op::Attention& op, uint32_t lanes
             .kv_sets = 2,
             .norms_v = false,
             .q_growth = 0,
-            .q_every = 1};
+            .q_every = 1,
+            .sinks = false};
 }
 using Rows = kernels::AttentionDecode;
 using MatrixRows = kernels::AttentionDecodeMatrix;
@@ -85,6 +88,11 @@ struct PrefillTile {
     uint32_t rows, positions, warp;
 };
 
+// Workgroups that make a head of a tile.
+uint32_t parts_of(const op::Attention& op) {
+    return op.head_dim <= kWholeHeadDim ? 1 : static_cast<uint32_t>(op.head_dim / kPartDim);
+}
+
 using Tiles = kernels::AttentionPrefill;
 using LaneTiles = kernels::AttentionLanes;
 
@@ -109,7 +117,9 @@ Tiles::Constants tile_constants(const PrefillTile& tile, const Capabilities& dev
             .rows = tile.rows,
             .positions = tile.positions,
             .format = static_cast<uint32_t>(call.format),
-            .queries_aside = !device.cooperative_matrix || shape.head_dim > kWide};  // registers have no room
+            .queries_aside = !device.cooperative_matrix || shape.head_dim > kWide,  // registers have no room
+            .sinks = call.sinks != 0,
+            .parts = parts_of(call.op)};
 }
 
 LaneTiles::Constants lane_constants(const PrefillTile& tile, const AttentionCall& call) {
@@ -121,7 +131,8 @@ LaneTiles::Constants lane_constants(const PrefillTile& tile, const AttentionCall
             .head_dim = shape.head_dim,
             .block_tokens = shape.block_tokens,
             .positions = tile.positions,
-            .format = static_cast<uint32_t>(call.format)};
+            .format = static_cast<uint32_t>(call.format),
+            .sinks = call.sinks != 0};
 }
 
 uint32_t positions_of(uint32_t tuned, const op::Attention& op) {
@@ -141,7 +152,8 @@ PrefillTile fit_tile(const AttentionTuning& tuning, const Capabilities& device, 
 // The same for attention_lanes.comp.
 PrefillTile fit_lanes(const AttentionTuning& tuning, const Capabilities& device, const AttentionCall& call) {
     const auto head_dim = static_cast<uint32_t>(call.op.head_dim);
-    if (tuning.lane_rows == 0 || call.format == ActivationFormat::q8 || head_dim % 64 != 0) return {};
+    if (tuning.lane_rows == 0 || call.format == ActivationFormat::q8 || head_dim % 64 != 0 || parts_of(call.op) > 1)
+        return {};
     const PrefillTile tile{tuning.lane_rows, positions_of(tuning.lane_positions, call.op), kPreferredWarp};
     const uint32_t shared_bytes = LaneTiles::shared_bytes(lane_constants(tile, call), matrices_of(device));
     return shared_bytes <= device.shared_bytes ? tile : PrefillTile{};
@@ -178,6 +190,7 @@ kernels::TileParams tile_params(const AttentionCall& call) {
             .cache_k = layer.keys.address,
             .cache_v = layer.values.address,
             .y = call.y,
+            .sinks = call.sinks,
             .stride = shape.stride,
             .rows = call.rows,
             .window = static_cast<uint32_t>(call.op.window),
@@ -185,7 +198,7 @@ kernels::TileParams tile_params(const AttentionCall& call) {
             .softcap = call.op.softcap};
 }
 
-// One workgroup per head and tile of rows.
+// One workgroup per head, or part of one, and tile of rows.
 Status record_tiles(Recorder& recorder, const PrefillTile& tile, const PrefillTile& lanes, const Capabilities& device,
                     const AttentionCall& call, const Touched& access) {
     const bool by_lanes = lanes.rows != 0;
@@ -197,8 +210,8 @@ Status record_tiles(Recorder& recorder, const PrefillTile& tile, const PrefillTi
             : KernelCall(Tiles{.matrix = matrix, .constants = tile_constants(tile, device, call), .params = params}),
         {.reads = access.reads,
          .writes = access.writes,
-         .groups = {static_cast<uint32_t>(call.op.heads), divide_up(kTileRows, by_lanes ? lanes.rows : tile.rows),
-                    max_row_tiles(call.rows)},
+         .groups = {static_cast<uint32_t>(call.op.heads) * parts_of(call.op),
+                    divide_up(kTileRows, by_lanes ? lanes.rows : tile.rows), max_row_tiles(call.rows)},
          .subgroup = device.cooperative_matrix ? (by_lanes ? lanes : tile).warp : 0});
 }
 
@@ -208,7 +221,8 @@ bool fits_matrices(const AttentionTuning& tuning, const AttentionCall& call) {
     constexpr uint32_t kMostShared = 18432;
     const uint32_t lanes = row_groups(tuning, call.op, true).lanes;
     return tuning.matrix_lanes != 0 && call.rows > 1 && call.cache.shape().dtype == DType::f16 &&
-           call.op.head_dim % 128 == 0 && call.cache.shape().block_tokens % kTilePositions == 0 &&
+           call.op.head_dim % 128 == 0 && parts_of(call.op) == 1 &&
+           call.cache.shape().block_tokens % kTilePositions == 0 &&
            MatrixRows::shared_bytes(row_constants<MatrixRows>(call.op, lanes, 1, false), kernels::Matrix::khr) <=
                kMostShared;
 }
@@ -225,7 +239,7 @@ kernels::RowParams row_params(const AttentionCall& call, const Scratch& scratch)
             .cache_k = layer.keys.address,
             .cache_v = layer.values.address,
             .counters = call.scratch,
-            .parts = call.scratch + scratch.parts,
+            .parts = call.sinks != 0 ? call.sinks : call.scratch + scratch.parts,
             .y = call.y,
             .stride = shape.stride,
             .rows = call.rows,
@@ -249,6 +263,7 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capa
         constants.block_tokens = static_cast<uint32_t>(call.cache.shape().block_tokens);
         constants.format = static_cast<uint32_t>(call.format);
         constants.listed = listed;
+        constants.sinks = call.sinks != 0;
         if (call.heads == nullptr) return constants;
         const HeadsTurns turns = heads_turns(*call.heads);
         constants.qkv_splits = call.heads->splits;
@@ -279,9 +294,13 @@ Status record_rows(Recorder& recorder, const AttentionTuning& tuning, const Capa
 
 }  // namespace
 
-bool attention_supported(const op::Attention& op, const DeviceCache& cache) {
-    return cache.shape().dtype != DType::f32 && op.head_dim % 32 == 0 && op.head_dim <= kMaxHeadDim &&
-           op.heads <= kMaxGroup * op.kv_heads;
+bool attention_supported(const AttentionTuning& tuning, const Capabilities& device, const op::Attention& op,
+                         const DeviceCache& cache) {
+    const bool in_parts = op.head_dim <= kMaxHeadDim && op.head_dim % kPartDim == 0;
+    const bool fits =
+        op.head_dim % 32 == 0 && (op.head_dim <= kWholeHeadDim || in_parts) && op.heads <= kMaxGroup * op.kv_heads;
+    return fits && cache.shape().dtype != DType::f32 &&
+           Rows::shared_bytes(row_constants<Rows>(op, tuning.lanes, kMaxSplits, false)) <= device.shared_bytes;
 }
 
 bool attention_makes_heads(const AttentionTuning& tuning, const Capabilities& device, const op::Attention& op) {
@@ -293,7 +312,7 @@ bool attention_makes_heads(const AttentionTuning& tuning, const Capabilities& de
         const uint32_t lanes = row_groups(tuning, op, matrices).lanes;
         return lanes >= static_cast<uint32_t>(op.head_dim) / 4 && shared_bytes(lanes, matrices) <= device.shared_bytes;
     };
-    return fits(false) && (tuning.matrix_lanes == 0 || fits(true));
+    return fits(false) && (tuning.matrix_lanes == 0 || parts_of(op) > 1 || fits(true));
 }
 
 uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attention& op, uint32_t rows) {
@@ -306,7 +325,7 @@ uint64_t attention_scratch_bytes(const AttentionTuning& tuning, const op::Attent
 
 Status record_attention(Recorder& recorder, const AttentionTuning& tuning, const Capabilities& device,
                         const AttentionCall& call) {
-    CHECK(attention_supported(call.op, call.cache));
+    CHECK(attention_supported(tuning, device, call.op, call.cache));
     CHECK(call.heads == nullptr || (call.one_row_each && attention_makes_heads(tuning, device, call.op)));
     const Touched access = touched(tuning, call);
     const PrefillTile tile = fit_tile(tuning, device, call);

@@ -27,14 +27,19 @@ layout(constant_id = 10) const uint ROWS = 64u;
 layout(constant_id = 11) const uint POSITIONS = 32u;
 layout(constant_id = 12) const uint FORMAT = 0u;
 layout(constant_id = 13) const bool QUERIES_ASIDE = true;  // they stay in shared memory, not in registers
+layout(constant_id = 14) const bool SINKS = false;
+layout(constant_id = 15) const uint PARTS = 1u;  // workgroups that have a head's results among them, for which registers have
+                                                 // no room; each makes all scores
 
 #include "attention_tile.glsl"
 
 const uint HEADS = KV_HEADS * GROUP;
 const uint CHUNKS = HEAD_DIM / 8u;  // of 16 bytes
+const uint PART_DIM = HEAD_DIM / PARTS;  // elements of a value that this workgroup has
+const uint PART_CHUNKS = CHUNKS / PARTS;
 const uint KEY_LOADS = (POSITIONS * CHUNKS + LANES - 1u) / LANES;
 const uint PAIRS = POSITIONS / 2u;  // of values that lie side by side in shared memory
-const uint VALUE_LOADS = (PAIRS * CHUNKS + LANES - 1u) / LANES;  // of two chunks each
+const uint VALUE_LOADS = (PAIRS * PART_CHUNKS + LANES - 1u) / LANES;  // of two chunks each
 const uint ROW_LANES = SUBGROUP / FRAGMENT_ROWS;
 const uint LANE_QUADS = POSITIONS / 4u / ROW_LANES;  // scores of a lane, in fours
 const float NEVER = -3.0e38;
@@ -50,7 +55,7 @@ const uint WEIGHT_STRIDE = POSITIONS / 8u + 1u;
 const uint KEYS = 0u;
 const uint VALUES = KEYS + POSITIONS * STRIDE;  // [element][position], as products read them
 const uint VALUE_STRIDE = POSITIONS / 8u + 1u;
-const uint SCORES = VALUES + HEAD_DIM * VALUE_STRIDE;
+const uint SCORES = VALUES + PART_DIM * VALUE_STRIDE;
 const uint WEIGHTS = SCORES + ROWS * SCORE_STRIDE;
 const uint END = WEIGHTS + ROWS * WEIGHT_STRIDE;
 const uint QUERIES = QUERIES_ASIDE ? END : 0u;
@@ -67,7 +72,8 @@ shared uvec4 memory[QUERIES + ROWS * STRIDE > END ? QUERIES + ROWS * STRIDE : EN
 #endif
 
 uint lane = gl_LocalInvocationIndex;
-uint head = gl_WorkGroupID.x;
+uint head = gl_WorkGroupID.x / PARTS;
+uint part = gl_WorkGroupID.x % PARTS;
 uint warp_row = WARP * FRAGMENT_ROWS;
 uint own_row = lane / ROW_LANES;  // of the softmax
 uint own_quad = lane % ROW_LANES * LANE_QUADS;
@@ -75,7 +81,7 @@ uint own_quad = lane % ROW_LANES * LANE_QUADS;
 uvec4 staged_keys[KEY_LOADS];
 uvec4 staged_values[VALUE_LOADS][2];
 ActivationFragment query[QUERIES_ASIDE ? 1u : HEAD_DIM / FRAGMENT_DEPTH];
-Sums result[HEAD_DIM / FRAGMENT_COLS];
+Sums result[PART_DIM / FRAGMENT_COLS];
 float largest = NEVER;
 float sum = 0.0;  // of the lane's own scores
 
@@ -104,7 +110,8 @@ void load_values(uint begin) {
     UNROLL for (uint i = 0u; i < VALUE_LOADS; ++i) {
         const uint at = i * LANES + lane;
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
-            staged_values[i][j] = load_chunk(p.cache_v, begin + 2u * (at % PAIRS) + j, at / PAIRS % CHUNKS);
+            staged_values[i][j] = load_chunk(p.cache_v, begin + 2u * (at % PAIRS) + j,
+                                             part * PART_CHUNKS + at / PAIRS % PART_CHUNKS);
         }
     }
 }
@@ -113,7 +120,7 @@ void load_values(uint begin) {
 void store_values() {
     UNROLL for (uint i = 0u; i < VALUE_LOADS; ++i) {
         const uint at = i * LANES + lane, pair = at % PAIRS;
-        if (at < PAIRS * CHUNKS) {
+        if (at < PAIRS * PART_CHUNKS) {
             const uvec4 even = chunk_halves(staged_values[i][0]), odd = chunk_halves(staged_values[i][1]);
             [[unroll]] for (uint j = 0u; j < 4u; ++j) {
                 const uint to = VALUES + (at / PAIRS * 8u + 2u * j) * VALUE_STRIDE + pair / 4u;
@@ -199,12 +206,12 @@ void add_positions(bool scale_results) {
     if (scale_results) {
         Sums factors;
         LOAD_SUMS(factors, SCORES + warp_row * SCORE_STRIDE, SCORE_STRIDE);
-        UNROLL for (uint i = 0u; i < HEAD_DIM / FRAGMENT_COLS; ++i) { SCALE_SUMS(result[i], factors); }
+        UNROLL for (uint i = 0u; i < PART_DIM / FRAGMENT_COLS; ++i) { SCALE_SUMS(result[i], factors); }
     }
     UNROLL for (uint k = 0u; k < POSITIONS / FRAGMENT_DEPTH; ++k) {
         ActivationFragment weights;
         LOAD_ACTIVATIONS(weights, WEIGHTS + warp_row * WEIGHT_STRIDE + k * (FRAGMENT_DEPTH / 8u), WEIGHT_STRIDE);
-        UNROLL for (uint i = 0u; i < HEAD_DIM / FRAGMENT_COLS; ++i) {
+        UNROLL for (uint i = 0u; i < PART_DIM / FRAGMENT_COLS; ++i) {
             WeightFragment values;
             LOAD_WEIGHTS(values, VALUES + i * FRAGMENT_COLS * VALUE_STRIDE + k * (FRAGMENT_DEPTH / 8u), VALUE_STRIDE);
             MULTIPLY_ADD(result[i], values, weights);
@@ -215,21 +222,22 @@ void add_positions(bool scale_results) {
 // The results, POSITIONS columns at a time by the place of the scores.
 void put_results() {
     [[unroll]] for (uint lanes = 1u; lanes < ROW_LANES; lanes *= 2u) sum += subgroupShuffleXor(sum, lanes);
+    if (SINKS) sum += exp(Floats(p.sinks).at[head] - largest);
     barrier();
     if (lane % ROW_LANES == 0u) memory[WEIGHTS + own_row].x = floatBitsToUint(1.0 / sum);
-    UNROLL for (uint col = 0u; col < HEAD_DIM; col += POSITIONS) {
-        UNROLL for (uint i = 0u; i < min(POSITIONS, HEAD_DIM - col) / FRAGMENT_COLS; ++i) {
+    UNROLL for (uint col = 0u; col < PART_DIM; col += POSITIONS) {
+        UNROLL for (uint i = 0u; i < min(POSITIONS, PART_DIM - col) / FRAGMENT_COLS; ++i) {
             STORE_SUMS(result[col / FRAGMENT_COLS + i], SCORES + warp_row * SCORE_STRIDE + i * (FRAGMENT_COLS / 4u),
                        SCORE_STRIDE);
         }
         barrier();
-        const uint quads = min(POSITIONS, HEAD_DIM - col) / 4u;
+        const uint quads = min(POSITIONS, PART_DIM - col) / 4u;
         for (uint i = 0u; i < ROWS * quads; i += LANES) {
             const uint row = (i + lane) / quads, quad = (i + lane) % quads;
             if (row < tile.rows) {
                 const vec4 y = uintBitsToFloat(memory[SCORES + row * SCORE_STRIDE + quad]);
                 put_activations(FORMAT, p.y, p.rows, HEADS * HEAD_DIM, tile.first_row + row,
-                                (head * HEAD_DIM + col) / 4u + quad, y * uintBitsToFloat(memory[WEIGHTS + row].x));
+                                (head * HEAD_DIM + part * PART_DIM + col) / 4u + quad, y * uintBitsToFloat(memory[WEIGHTS + row].x));
             }
         }
         barrier();
@@ -245,7 +253,7 @@ void main() {
 
     load_keys(first);
     load_queries();
-    UNROLL for (uint i = 0u; i < HEAD_DIM / FRAGMENT_COLS; ++i) CLEAR(result[i]);
+    UNROLL for (uint i = 0u; i < PART_DIM / FRAGMENT_COLS; ++i) CLEAR(result[i]);
     [[dont_unroll]] for (uint begin = first; begin <= last; begin += POSITIONS) {
         store_keys();
         load_values(begin);

@@ -29,6 +29,7 @@ layout(constant_id = 14) const uint KV_SETS = 2;
 layout(constant_id = 15) const bool NORMS_V = false;
 layout(constant_id = 16) const uint Q_GROWTH = 0;
 layout(constant_id = 17) const uint Q_EVERY = 1;
+layout(constant_id = 18) const bool SINKS = false;
 
 layout(push_constant, scalar) uniform RowParams {
     uint64_t q;  // f16 [rows][KV_HEADS * GROUP][HEAD_DIM]; with MAKES: HeadsBlock
@@ -41,7 +42,8 @@ layout(push_constant, scalar) uniform RowParams {
     uint64_t cache_v;
     uint64_t counters;  // u32 [slots][KV_HEADS], zero between dispatches; after COUNTER_BYTES
                         // vec2 [slots][KV_HEADS][SPLITS][GROUP]: largest score and sum of weights
-    uint64_t parts;     // f32 [slots][KV_HEADS][SPLITS][GROUP][HEAD_DIM]: weighted sums of values
+    uint64_t parts;     // f32 [slots][KV_HEADS][SPLITS][GROUP][HEAD_DIM]: weighted sums of values, right after these; with
+                        // SINKS, for which there is no other room, f32 [HEADS]
     uint64_t y;
     uint stride;
     uint rows;
@@ -113,6 +115,15 @@ uvec4 query_chunk(uint head, uint chunk) {
     return MadeUint4s(p.q + ready).at[(row * HEADS + kv_head * GROUP + head) * CHUNKS + chunk];
 }
 
+// Where `parts` are.
+uint64_t parts_at() {
+    const uint tops_bytes = gl_NumWorkGroups.y * HEADS * SPLITS * 8u;
+    return SINKS ? p.counters + COUNTER_BYTES + uint64_t((tops_bytes + 15u) / 16u * 16u) : p.parts;
+}
+
+// What the sink of a head of the group adds to its sum of weights: it is one more score, without a value.
+float sink_weight(uint head, float top) { return exp(Floats(p.parts).at[kv_head * GROUP + head] - top); }
+
 // Waits, and makes what this workgroup has to. What a lane loads of it afterwards, another may have written.
 void await_inputs(Share share) {
     if (!MAKES) {
@@ -170,9 +181,10 @@ void combine(Share share) {
                 const vec2 part = split_tops[s * GROUP + g];
                 const float weight = exp(part.x - top);
                 total += weight * part.y;
-                y += weight * Parts(p.parts).at[(base + s) * GROUP * QUADS + column];
+                y += weight * Parts(parts_at()).at[(base + s) * GROUP * QUADS + column];
             }
         }
+        if (SINKS) total += sink_weight(g, top);
         put_result(column, y / total);
     }
 }

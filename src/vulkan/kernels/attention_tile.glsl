@@ -7,6 +7,7 @@ layout(push_constant, scalar) uniform TileParams {
     uint64_t cache_k;
     uint64_t cache_v;
     uint64_t y;
+    uint64_t sinks;  // f32 [HEADS], with SINKS: one more score of each head, without a value
     uint stride;
     uint rows;
     uint window;

@@ -14,6 +14,7 @@ struct AttentionCase {
     PagedShape shape;
     AttentionTuning tuning = {};
     ActivationFormat format = ActivationFormat::f32;
+    bool sinks = false;
 
     bool one_row_each() const {
         return std::all_of(shape.sequences.begin(), shape.sequences.end(),
@@ -26,6 +27,11 @@ AttentionCase gemma(std::vector<PagedSequence> sequences, int window = 0) {
                     .shape = {.kv_heads = 2, .head_dim = 128, .block_tokens = 32}};
     c.shape.sequences = std::move(sequences);
     return c;
+}
+
+// Of a head: some weigh next to nothing, others more than all positions.
+float sink_of(int head) {
+    return 3.0F * static_cast<float>(head % 4) - 4.0F;
 }
 
 // softmax(scale q k^T) v in double precision.
@@ -45,7 +51,7 @@ std::vector<double> reference(const AttentionCase& c, const PagedStep& step, con
         scores.push_back(score);
     }
     const double largest = *std::max_element(scores.begin(), scores.end());
-    double sum = 0;
+    double sum = c.sinks ? std::exp(double{sink_of(head)} - largest) : 0;
     std::vector<double> y(dim);
     for (int position = first; position <= last; ++position) {
         const double weight = std::exp(scores[static_cast<size_t>(position - first)] - largest);
@@ -76,11 +82,14 @@ std::vector<std::byte> run_and_check(const AttentionCase& c, const Buffer* share
     const size_t cols = static_cast<size_t>(c.op.heads) * static_cast<size_t>(c.op.head_dim);
     const std::vector<float> q = step.uniform(step.bucket_rows() * cols);
     const Buffer q_buffer = gpu().upload(to_f16(q));
+    std::vector<float> sinks;
+    for (int head = 0; head < c.op.heads; ++head) sinks.push_back(sink_of(head));
+    const Buffer sinks_buffer = gpu().upload(sinks);
     const Buffer y = gpu().buffer(activation_bytes(c.format, step.bucket_rows(), cols));
     const Buffer scratch = shared_scratch != nullptr
                                ? *shared_scratch
                                : gpu().buffer(attention_scratch_bytes(c.tuning, c.op, step.bucket_rows()));
-    EXPECT_TRUE(attention_supported(c.op, step.cache()));
+    EXPECT_TRUE(attention_supported(c.tuning, gpu().device()->capabilities(), c.op, step.cache()));
     const auto attend = [&] {
         gpu().run([&](Recorder& recorder) {
             return record_attention(recorder, c.tuning, gpu().device()->capabilities(),
@@ -92,6 +101,7 @@ std::vector<std::byte> run_and_check(const AttentionCase& c, const Buffer* share
                                      .scratch = scratch.address,
                                      .y = y.address,
                                      .format = c.format,
+                                     .sinks = c.sinks ? sinks_buffer.address : 0,
                                      .one_row_each = c.one_row_each()});
         });
     };
@@ -182,7 +192,8 @@ void run_and_check_heads(const Heads& heads, uint32_t lanes) {
 }
 
 TEST(Attention, TakesEveryShapeOfHeads) {
-    for (const Heads& heads : {Heads{1, 1, 32}, {1, 3, 64}, {2, 2, 96}, {1, 5, 160}, {1, 2, 224}, {1, 8, 256}}) {
+    for (const Heads& heads :
+         {Heads{1, 1, 32}, {1, 3, 64}, {2, 2, 96}, {1, 5, 160}, {1, 2, 224}, {1, 8, 256}, {1, 3, 512}}) {
         run_and_check_heads(heads, 128);
     }
 }
@@ -234,6 +245,44 @@ TEST(Attention, CapsScores) {
     c.op.softcap = 1.5F;
     c.op.scale = 0.5F;
     run_and_check(c);
+}
+
+TEST(Attention, WeighsASinkAsAScoreWithoutAValue) {
+    AttentionCase c = gemma({{.past = 300}, {.past = 2}}, 100);
+    c.sinks = true;
+    for (uint32_t groups : {1U, 264U}) {  // of one split and of several
+        SCOPED_TRACE(testing::Message() << "groups " << groups);
+        c.tuning.groups = c.tuning.matrix_groups = groups;
+        run_and_check(c);
+        c.tuning.matrix_lanes = 64;
+        run_and_check(c);
+        c.tuning.matrix_lanes = 0;
+    }
+    c.op.heads = 4 * c.op.kv_heads;
+    c.op.head_dim = c.shape.head_dim = 64;
+    c.shape.sequences = {{.past = 70}, {.past = 9, .rows = 30}, {.past = 0, .rows = 40}};
+    c.format = ActivationFormat::f16;
+    run_and_check(c);
+    c.tuning.lane_rows = 32;
+    run_and_check(c);
+}
+
+TEST(Attention, OfManyRowsIsMadeInPartsWhereHeadsAreWide) {
+    for (const Heads& heads : {Heads{1, 2, 512}, {1, 1, 384}}) {
+        SCOPED_TRACE(heads.head_dim);
+        AttentionCase c{.op = {.heads = heads.kv_heads * heads.group,
+                               .kv_heads = heads.kv_heads,
+                               .head_dim = heads.head_dim,
+                               .scale = 0.05F},
+                        .shape = {.kv_heads = heads.kv_heads,
+                                  .head_dim = heads.head_dim,
+                                  .block_tokens = 16,
+                                  .sequences = {{.past = 20, .rows = 33}, {.past = 40}}},
+                        .format = ActivationFormat::f16};
+        run_and_check(c);
+        c.tuning.lane_rows = c.tuning.matrix_lanes = 64;  // which are for others
+        run_and_check(c);
+    }
 }
 
 TEST(Attention, OfFewRowsOfASequenceIsCausal) {
