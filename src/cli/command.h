@@ -29,6 +29,7 @@ Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
 Command add_bench(CLI::App& parent);
 Command add_plan(CLI::App& parent);
+Command add_doctor(CLI::App& parent);
 Command add_npu(CLI::App& parent);
 Command add_completion(CLI::App& parent);
 Command add_complete(CLI::App& parent);  // for the shells

@@ -4,12 +4,15 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/machine_profile.h"
 #include "cli/model_source.h"
 #include "cli/model_summary.h"
+#include "cli/plan_subject.h"
 #include "cli/run_arguments.h"
 #include "cli/text_output.h"
 #include "engine/bundle.h"
 #include "hub/catalog.h"
+#include "plan/forecast.h"
 #include "user/devices.h"
 #include "user/models.h"
 
@@ -68,42 +71,61 @@ int list_here(bool json) {
     return 0;
 }
 
-// What a single answer could reach: all weights that a token needs are read once.
-Result<double> read_rate(std::string& device) {
+// Of one answer with a context of a few pages; nothing where the model's shape is not known.
+std::optional<double> forecast_rate(const hub::CatalogEntry& entry, const plan::Speeds& speeds) {
+    constexpr int kContext = 1024;
+    const models::NamedShape* const shape = shape_of_catalog(entry.name);
+    if (shape == nullptr) return std::nullopt;
+    const Result<PlannedModel> planned = open_shape(*shape, std::string(entry.name));
+    if (!planned) return std::nullopt;
+    return plan::forecast_decode(planned->model.program, 1, kContext, DType::f16, speeds).tokens_per_s();
+}
+
+// What is known of the device that models run on by themselves; without `tandem doctor` only how fast it reads.
+Result<DeviceProfile> default_profile() {
     user::Devices devices({}, note);
     const std::unique_ptr<device::Backend> backend = TRY(devices.open(0));
-    device = backend->describe().name;
-    return TRY(devices.measure_rates()).read_bytes_per_s;
+    const device::Description device = backend->describe();
+    if (std::optional<DeviceProfile> kept = kept_profile(profile_file(), device)) return std::move(*kept);
+    return DeviceProfile{.device = device.name,
+                         .hardware = device.hardware,
+                         .details = device.details,
+                         .speeds = {.rates = TRY(devices.measure_rates())}};
 }
 
 Result<int> list_available(bool json) {
     const auto most = static_cast<double>(largest_model_bytes());
-    std::string device;
-    const double rate = TRY(read_rate(device));
+    const DeviceProfile profile = TRY(default_profile());
+    const double rate = profile.speeds.rates.read_bytes_per_s;
+    const bool is_known = !profile.speeds.products.empty();
     constexpr double kGb = 1e9;
     constexpr double kShareForWeights = 0.85;  // the cache and the system need the rest
     Json list = Json::array();
-    Table table({"NAME", "SIZE", "FITS", "TOKENS/S, AT MOST", "ABOUT"}, {1, 3});
+    Table table({"NAME", "SIZE", "FITS", "TOKENS/S", "AT MOST", "ABOUT"}, {1, 3, 4});
     for (const hub::CatalogEntry& entry : hub::catalog()) {
         const bool fits = entry.size_gb * kGb <= kShareForWeights * most;
-        const double tokens_per_s = rate / (entry.read_gb * kGb);
+        const double limit = rate / (entry.read_gb * kGb);
+        const std::optional<double> forecast = fits && is_known ? forecast_rate(entry, profile.speeds) : std::nullopt;
         table.add({std::string(entry.name), fmt::format("{:.1f} GB", entry.size_gb), fits ? "yes" : "no",
-                   fits ? format_rate(tokens_per_s) : "", std::string(entry.about)});
+                   forecast ? format_rate(*forecast) : "", fits ? format_rate(limit) : "", std::string(entry.about)});
         list.push_back({{"name", entry.name},
                         {"repository", entry.repo},
                         {"size_gb", entry.size_gb},
                         {"fits", fits},
-                        {"tokens_per_second_at_most", fits ? Json(tokens_per_s) : Json()}});
+                        {"tokens_per_second", forecast ? Json(*forecast) : Json()},
+                        {"tokens_per_second_at_most", fits ? Json(limit) : Json()}});
     }
     if (json) {
-        print(dumped({{"device", device}, {"read_bytes_per_s", rate}, {"models", std::move(list)}}));
+        print(dumped({{"device", profile.device}, {"read_bytes_per_s", rate}, {"models", std::move(list)}}));
         return 0;
     }
     print(table.to_string());
-    print(fmt::format(
-        "\nIn Q4_K_M. The limit is what {} reads now, {:.1f} GB/s, by what one token needs. `tandem pull NAME` "
-        "fetches one;\nany other of Hugging Face by org/name[:QUANT].\n",
-        device, rate / kGb));
+    print(
+        fmt::format("\nIn Q4_K_M, one answer at a time. At most: what {} reads, {:.1f} GB/s, by what one token needs; "
+                    "TOKENS/S is a\n"
+                    "forecast{}. `tandem pull NAME` fetches one; any other of Hugging Face by org/name[:QUANT].\n",
+                    profile.device, rate / kGb,
+                    is_known ? ", as of `tandem plan`" : " once `tandem doctor` has measured this machine"));
     return 0;
 }
 

@@ -1,302 +1,321 @@
-#include "plan/cost.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/plan_chart.h"
+#include "cli/engine_options.h"
+#include "cli/machine_profile.h"
+#include "cli/plan_report.h"
+#include "cli/plan_subject.h"
 #include "cli/text_output.h"
-#include "cpu/backend.h"
-#include "engine/bundle.h"
-#include "models/model.h"
-#include "models/synthetic.h"
-#include "npu/backend.h"
-#include "npu/emulator_runtime.h"
-#include "plan/micro_batch.h"
-#include "user/models.h"
+#include "engine/benchmark.h"
+#include "engine/runner.h"
+#include "npu/xrt/discovery.h"
+#include "user/devices.h"
 
 namespace tandem::cli {
 
 namespace {
 
-constexpr int kChunkRows = plan::kMicroBatches * plan::kMicroRows;  // that the engine gives to both devices at once
+constexpr int kMostTogether = 256;  // sequences that are tried for a target
 
 struct PlanOptions {
     std::string model = "gemma3-27b";
-    std::vector<int> prompts = {128, 512, 2048, 8192};
-    double gpu_tflops = 11;      // what good kernels reach on a Radeon 780M
-    double gpu_gb_per_s = 86.7;  // measured by others
-    std::string array = "npu1";
-    double gpu_watts = 14;   // published of a Strix, for decoding 8B: 14 W on its GPU,
-    double npu_watts = 1.2;  // and so many on its NPU
+    std::string machine;  // empty: this one, or the first where its figures are given
+    std::vector<int> batches = {1, 8, 32};
+    int context = 0;
+    std::vector<int> prompts;
+    std::string type;
+    std::string kv;
+    double target = 0;
+    user::DeviceOptions device;
+    double gpu_tflops = 0;
+    double gpu_gb_per_s = 0;
+    std::string array;
+    double gpu_watts = PlacementQuestion().gpu_watts;
+    double npu_watts = PlacementQuestion().npu_watts;
     bool json = false;
     std::string svg;
+
+    // Figures that are not this machine's.
+    bool is_imagined() const { return gpu_tflops > 0 || gpu_gb_per_s > 0 || !array.empty(); }
 };
 
-// The Program of a model, and what it points into.
-struct PlannedModel {
-    models::MemoryFile empty;
-    std::unique_ptr<format::Checkpoint> checkpoint;
-    models::Model model;
-};
+// ---- Machines
 
-Result<PlannedModel> open_shape(const std::string& name) {
-    PlannedModel planned;
-    const auto shapes = models::named_shapes();
-    const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const auto& each) { return each.name == name; });
-    if (shape == shapes.end()) {
-        Result<format::Checkpoint> opened = user::open_checkpoint(name);
-        if (!opened) {
-            std::string names;
-            for (const auto& each : shapes) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
-            return fail("{}, nor the name of a shape ({})", opened.error().message, names);
-        }
-        planned.checkpoint = std::make_unique<format::Checkpoint>(std::move(*opened));
-    } else {
-        planned.empty = TRY(models::make_empty_gguf(shape->spec));
-        planned.checkpoint = std::make_unique<format::Checkpoint>(
-            TRY(format::Checkpoint::from_gguf(planned.empty.bytes(), std::string(name))));
+// A GPU with memory of its own reads the machine's through a bus: that is no room for what is to be fast.
+uint64_t room_of(const device::Description& device) {
+    if (device.kind == device::Kind::gpu && !device.pools.empty()) return device.pools.front().free_bytes;
+    return device.free_bytes();
+}
+
+Result<PlanDevice> device_here(const user::DeviceOptions& options) {
+    user::Devices devices(options, note);
+    const std::unique_ptr<device::Backend> backend = TRY(devices.open(0));
+    const DeviceProfile profile = TRY(profile_of(devices, *backend));
+    const device::Description now = backend->describe();
+    return PlanDevice{.name = now.name,
+                      .hardware = now.hardware,
+                      .speeds = profile.speeds,
+                      .room_bytes = room_of(now),
+                      .step_rows = now.step_rows};
+}
+
+Result<PlanMachine> machine_here(const PlanOptions& options) {
+    PlanMachine machine{.name = "here", .title = {}, .known = nullptr, .devices = {}, .npu = {}};
+    user::DeviceOptions device = options.device;
+    device.npu.npu = "off";
+    machine.devices.push_back(TRY(device_here(device)));
+    if (device.device == "auto" && machine.devices.front().name != "cpu") {
+        device.device = "cpu";
+        machine.devices.push_back(TRY(device_here(device)));
     }
-    planned.model = TRY(models::load(*planned.checkpoint));
-    return planned;
+    for (const PlanDevice& each : machine.devices)
+        machine.title += fmt::format("{}{}", machine.title.empty() ? "" : ", ", each.hardware);
+    const npu::Discovery found = npu::discover(npu::System::here());
+    if (found.device) machine.npu = found.device->array;
+    return machine;
 }
 
-// The machine with the NPU as it is taken for, and with one that is slower and one that is faster.
-struct Machines {
-    plan::Machine middle, low, high;
-};
-
-// A prompt chunk after chunk; the layers that the NPU has are those that suit a whole chunk.
-PlanRow predict_prompt(const graph::Program& program, plan::Policy policy, int prompt, const Machines& machines) {
-    const plan::Machine& machine = machines.middle;
-    const auto chunk_at = [&](int past) {
-        const int rows = std::min(kChunkRows, prompt - past);
-        return plan::ChunkShape{
-            .rows = rows, .past = past, .micro_rows = plan::micro_rows(rows), .kv_dtype = DType::q8_0};
-    };
-    plan::Placement placement{.policy = policy};
-    if (policy == plan::Policy::npu_prefill) placement = best_npu_prefill(program, chunk_at(0), machine).placement;
-    if (policy == plan::Policy::automatic) placement = best_placement(program, chunk_at(0), machine).placement;
-    PlanRow row{.prompt = prompt, .policy = policy, .placement = placement};
-    for (int past = 0; past < prompt; past += kChunkRows) {
-        const plan::Prediction part = predict(program, placement, chunk_at(past), machine);
-        row.seconds += part.seconds;
-        row.main_busy_s += part.main_busy_s;
-        row.npu_busy_s += part.npu_busy_s;
-        row.memory_bytes += part.memory_bytes;
-        row.low_s += predict(program, placement, chunk_at(past), machines.low).seconds;
-        row.high_s += predict(program, placement, chunk_at(past), machines.high).seconds;
+PlanMachine machine_of(const plan::KnownMachine& known, const PlanOptions& options) {
+    PlanMachine machine{.name = std::string(known.name),
+                        .title = std::string(known.title),
+                        .known = &known,
+                        .devices = {},
+                        .npu = options.array.empty() ? std::string(known.npu) : options.array};
+    plan::Speeds speeds = plan::speeds_of(known);
+    if (options.gpu_gb_per_s > 0) speeds.rates.read_bytes_per_s = options.gpu_gb_per_s * 1e9;
+    if (options.gpu_tflops > 0) {  // that its kernels reach
+        speeds.rates.matrix_flops_per_s = options.gpu_tflops * 1e12;
+        speeds.matrix_share = 1;
     }
-    return row;
+    machine.devices.push_back({.name = "gpu",
+                               .hardware = machine.title,
+                               .speeds = speeds,
+                               .room_bytes = static_cast<uint64_t>(known.memory_gb.value * 1e9)});
+    return machine;
 }
 
-std::string plan_table(const std::vector<PlanRow>& rows) {
-    Table table(
-        {"PROMPT", "PLACEMENT", "NPU LAYERS", "TIME", "TOKENS/S", "GPU BUSY", "NPU BUSY", "GAIN", "LOW", "HIGH"},
-        {0, 2, 3, 4, 5, 6, 7, 8, 9});
-    double alone = 0;
-    for (const PlanRow& row : rows) {
-        if (row.policy == plan::Policy::main_only) alone = row.seconds;
-        std::string placement(plan::name(row.policy));
-        if (row.policy == plan::Policy::automatic) placement += fmt::format(": {}", plan::name(row.placement.policy));
-        table.add({std::to_string(row.prompt), placement,
-                   row.placement.policy == plan::Policy::npu_prefill ? std::to_string(row.placement.npu_layers) : "-",
-                   format_seconds(row.seconds), format_rate(row.tokens_per_s()),
-                   fmt::format("{:.0f} %", 100 * row.main_busy_s / row.seconds),
-                   fmt::format("{:.0f} %", 100 * row.npu_busy_s / row.seconds),
-                   fmt::format("{:+.0f} %", 100 * (alone / row.seconds - 1)),
-                   fmt::format("{:+.0f} %", 100 * (alone / row.low_s - 1)),
-                   fmt::format("{:+.0f} %", 100 * (alone / row.high_s - 1))});
+Result<PlanMachine> find_planned_machine(const PlanOptions& options) {
+    if (options.machine == "here" || (options.machine.empty() && !options.is_imagined())) {
+        if (options.is_imagined())
+            return fail("--machine here: --gpu-tflops, --gpu-gb-per-s and --npu-array are for machines that are not");
+        return machine_here(options);
     }
-    return table.to_string();
+    if (options.machine.empty()) return machine_of(plan::known_machines().front(), options);
+    return machine_of(*TRY(plan::find_machine(options.machine)), options);
 }
 
-// A prompt, and a token of the answer to it, by the GPU alone or by the NPU while the GPU sleeps and the CPU does the
-// rest.
-struct AloneRow {
-    int prompt = 0;
-    plan::Policy policy = plan::Policy::main_only;
-    double prompt_s = 0;
-    double token_s = 0;
-    double cpu_busy_s = 0;  // of the token
-    double prompt_j = 0;    // of the GPU or the NPU, for each token
-    double token_j = 0;
-};
+// ---- What is asked
 
-// The CPU reads what the GPU reads. What it computes is little: attention.
-AloneRow predict_alone(const graph::Program& program, plan::Policy policy, int prompt, const PlanOptions& options,
-                       plan::Machine machine) {
-    constexpr double kCpuFlopsPerS = 0.3e12;  // of four cores: an assumption
-    const bool gpu = policy == plan::Policy::main_only;
-    if (!gpu) machine.main.matrix_flops_per_s = kCpuFlopsPerS;
-    AloneRow row{.prompt = prompt, .policy = policy};
-    double busy_s = 0;
-    for (int past = 0; past < prompt; past += kChunkRows) {
-        const int rows = std::min(kChunkRows, prompt - past);
-        const plan::Prediction part =
-            predict(program, {.policy = policy}, {.rows = rows, .past = past, .micro_rows = plan::kMicroRows}, machine);
-        row.prompt_s += part.seconds;
-        busy_s += gpu ? part.main_busy_s : part.npu_busy_s;
-    }
-    const plan::Prediction token = predict(program, {.policy = policy}, {.rows = 1, .past = prompt}, machine);
-    const double watts = gpu ? options.gpu_watts : options.npu_watts;
-    row.token_s = token.seconds;
-    row.cpu_busy_s = gpu ? 0 : token.main_busy_s;
-    row.prompt_j = busy_s * watts / prompt;
-    row.token_j = (gpu ? token.main_busy_s : token.npu_busy_s) * watts;
-    return row;
+engine::MemoryShape shape_for(const PlanReport& report, const PlanDevice& device, int sequences) {
+    engine::MemoryShape shape = report.shape;
+    shape.sequences = sequences;
+    shape.rows = std::max({shape.rows, device.step_rows, shape.sequences + 1});
+    return shape;
 }
 
-std::string alone_table(const std::vector<AloneRow>& rows) {
-    Table table({"PROMPT", "ALONE", "PROMPT TOKENS/S", "J A TOKEN", "ANSWER TOKENS/S", "J A TOKEN", "CPU BUSY"},
-                {0, 2, 3, 4, 5, 6});
-    for (const AloneRow& row : rows)
-        table.add({std::to_string(row.prompt), std::string(plan::name(row.policy)),
-                   format_rate(row.prompt / row.prompt_s), fmt::format("{:.3f}", row.prompt_j),
-                   format_rate(1 / row.token_s), fmt::format("{:.3f}", row.token_j),
-                   fmt::format("{:.0f} %", 100 * row.cpu_busy_s / row.token_s)});
-    return table.to_string();
-}
-
-nlohmann::ordered_json alone_json(const std::vector<AloneRow>& rows) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const AloneRow& row : rows)
-        list.push_back({{"prompt", row.prompt},
-                        {"policy", plan::name(row.policy)},
-                        {"prompt_tokens_per_s", row.prompt / row.prompt_s},
-                        {"prompt_joules_per_token", row.prompt_j},
-                        {"answer_tokens_per_s", 1 / row.token_s},
-                        {"answer_joules_per_token", row.token_j},
-                        {"cpu_busy_s_per_token", row.cpu_busy_s}});
-    return list;
-}
-
-std::string plan_json(const PlanOptions& options, const std::vector<PlanRow>& rows, const std::vector<AloneRow>& alone,
-                      const std::vector<std::string>& left) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const PlanRow& row : rows) {
-        list.push_back({{"prompt", row.prompt},
-                        {"policy", plan::name(row.policy)},
-                        {"placement", plan::name(row.placement.policy)},
-                        {"npu_layers", row.placement.npu_layers},
-                        {"seconds", row.seconds},
-                        {"seconds_low", row.low_s},
-                        {"seconds_high", row.high_s},
-                        {"tokens_per_s", row.tokens_per_s()},
-                        {"gpu_busy_s", row.main_busy_s},
-                        {"npu_busy_s", row.npu_busy_s},
-                        {"memory_bytes", row.memory_bytes}});
-    }
-    const nlohmann::ordered_json report = {{"model", options.model},
-                                           {"predicted", true},
-                                           {"gpu_tflops", options.gpu_tflops},
-                                           {"gpu_gb_per_s", options.gpu_gb_per_s},
-                                           {"npu", options.array},
-                                           {"left_to_gpu", left},
-                                           {"prompts", std::move(list)},
-                                           {"gpu_watts", options.gpu_watts},
-                                           {"npu_watts", options.npu_watts},
-                                           {"alone", alone_json(alone)}};
-    return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-Result<int> plan_prompts(const PlanOptions& options) {
-    const npu::Array* const array = npu::find_array(options.array);
-    if (array == nullptr) return fail("--npu-array {}: there are npu1 and npu2", options.array);
-    const PlannedModel planned = TRY(open_shape(options.model));
-    const graph::Program program = graph::keep_results(planned.model.program, {"next"});
-    // Of the emulator only the cost model is used: nothing runs.
-    const auto npu_with = [&](const npu::Outlook& outlook) -> Result<std::unique_ptr<device::Backend>> {
-        std::unique_ptr<npu::Runtime> emulator = TRY(npu::make_emulator_runtime({.array = options.array}));
-        std::unique_ptr<device::Backend> host = TRY(cpu::make_backend({.threads = 1}));
-        return npu::make_backend(std::move(emulator), *array, std::move(host), outlook);
-    };
-    const std::unique_ptr<device::Backend> middle = TRY(npu_with(npu::kMiddle));
-    const std::unique_ptr<device::Backend> low = TRY(npu_with(npu::kLow));
-    const std::unique_ptr<device::Backend> high = TRY(npu_with(npu::kHigh));
-    const device::Rates rates{.read_bytes_per_s = options.gpu_gb_per_s * 1e9,
-                              .matrix_flops_per_s = options.gpu_tflops * 1e12};
-    const Machines machines{.middle = {.main = rates, .npu = middle.get()},
-                            .low = {.main = rates, .npu = low.get()},
-                            .high = {.main = rates, .npu = high.get()}};
-    std::vector<PlanRow> rows;
-    std::vector<AloneRow> alone;
-    for (const int prompt : options.prompts) {
-        for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_alone})
-            alone.push_back(predict_alone(program, policy, prompt, options, machines.middle));
-        for (const plan::Policy policy : {plan::Policy::main_only, plan::Policy::npu_attention,
-                                          plan::Policy::npu_prefill, plan::Policy::automatic}) {
-            rows.push_back(predict_prompt(program, policy, prompt, machines));
+void add_fits(const graph::Program& program, const std::vector<int>& batches, PlanReport& report) {
+    for (const PlanDevice& device : report.machine.devices) {
+        for (const int sequences : batches) {
+            const engine::MemoryShape shape = shape_for(report, device, sequences);
+            const int longest = engine::longest_context(program, shape, device.room_bytes, report.trained_context);
+            report.fits.push_back({.device = device.name,
+                                   .sequences = sequences,
+                                   .need = engine::memory_need(program, shape),
+                                   .room_bytes = device.room_bytes,
+                                   .longest_context = longest});
         }
     }
-    // With all layers every op is asked.
-    const std::vector<std::string> left = plan::describe_left(
-        program, {.policy = plan::Policy::npu_prefill, .npu_layers = static_cast<int>(program.caches.size())},
-        npu::obstacle_of);
-    if (!options.svg.empty()) TRY(write_plan_chart(options.svg, options.model, rows));
-    if (options.json) {
-        std::fputs(plan_json(options, rows, alone, left).c_str(), stdout);
+}
+
+void add_lines(const graph::Program& program, const PlanOptions& options, PlanReport& report) {
+    std::vector<int> prompts = options.prompts;
+    if (prompts.empty()) {
+        for (const int usual : {512, 4096}) prompts.push_back(std::min(usual, report.trained_context));
+        prompts.erase(std::unique(prompts.begin(), prompts.end()), prompts.end());
+    }
+    const DType kv_dtype = report.shape.kv_dtype;
+    for (const PlanDevice& device : report.machine.devices) {
+        for (const int sequences : options.batches) {
+            report.lines.push_back(
+                {.device = device.name,
+                 .sequences = sequences,
+                 .length = report.shape.context,
+                 .forecast = forecast_decode(program, sequences, report.shape.context, kv_dtype, device.speeds)});
+        }
+        const int chunk = engine::BenchmarkOptions().chunk;
+        for (const int tokens : prompts) {
+            report.lines.push_back(
+                {.device = device.name,
+                 .sequences = 0,
+                 .length = tokens,
+                 .forecast = forecast_prompt(program, tokens, std::min(chunk, tokens), kv_dtype, device.speeds)});
+        }
+    }
+}
+
+void add_types(const graph::Program& program, PlanReport& report) {
+    const PlanDevice& device = report.machine.devices.front();
+    const engine::MemoryShape shape = shape_for(report, device, 1);
+    for (const DType type : {DType::q8_0, DType::q6_k, DType::q5_k, DType::q4_k, DType::q3_k, DType::q2_k}) {
+        const graph::Program other = with_type(program, type);
+        report.types.push_back(
+            {.type = std::string(name(type)),
+             .need = engine::memory_need(other, shape),
+             .longest_context = engine::longest_context(other, shape, device.room_bytes, report.trained_context),
+             .tokens_per_s = forecast_decode(other, 1, shape.context, shape.kv_dtype, device.speeds).tokens_per_s()});
+    }
+}
+
+double weight_bits(const graph::Program& program) {
+    double bytes = 0;
+    double count = 0;
+    for (const graph::Value& value : program.values) {
+        if (value.kind != graph::Value::Kind::weight || value.type.shape.size() < 2) continue;
+        bytes += static_cast<double>(value.type.size_bytes({}));
+        double elements = 1;
+        for (const graph::Dim& dim : value.type.shape) elements *= static_cast<double>(dim.count);
+        count += elements;
+    }
+    return count > 0 ? 8 * bytes / count : 0;
+}
+
+PlanTarget find_target(const graph::Program& program, double tokens_per_s, const PlanReport& report) {
+    const plan::Speeds& speeds = report.machine.devices.front().speeds;
+    const int context = report.shape.context;
+    const DType kv_dtype = report.shape.kv_dtype;
+    PlanTarget target{.tokens_per_s = tokens_per_s,
+                      .alone = forecast_decode(program, 1, context, kv_dtype, speeds),
+                      .bits_per_weight = weight_bits(program),
+                      .sequences = sequences_for(program, tokens_per_s, context, kv_dtype, speeds, kMostTogether),
+                      .most_sequences = kMostTogether,
+                      .machines = {}};
+    const auto together = [&](int sequences) {
+        return forecast_decode(program, sequences, context, kv_dtype, speeds).tokens_per_s();
+    };
+    if (target.sequences > 0) target.together_per_s = together(target.sequences);
+    target.most_together_per_s = together(kMostTogether);
+    const auto needed = static_cast<double>(report.fits.front().need.total());
+    for (const plan::KnownMachine& machine : plan::known_machines()) {
+        const plan::Forecast there = forecast_decode(program, 1, context, kv_dtype, plan::speeds_of(machine));
+        if (there.tokens_per_s() >= tokens_per_s && machine.memory_gb.value * 1e9 >= needed)
+            target.machines.push_back(fmt::format("{} ({})", machine.name, format_rate(there.tokens_per_s())));
+    }
+    return target;
+}
+
+// The figures of the GPU that its kernels reach, as the placements take them.
+Status add_placements(const graph::Program& program, const PlanOptions& options, PlanReport& report) {
+    if (report.machine.npu.empty()) {
+        return options.svg.empty() ? Status(Ok{})
+                                   : fail("--svg {}: it draws prompts on a machine with an NPU, and {} has none",
+                                          options.svg, report.machine.name);
+    }
+    const plan::Speeds& speeds = report.machine.devices.front().speeds;
+    report.question = {.model = options.model,
+                       .prompts = options.prompts.empty() ? std::vector<int>{128, 512, 2048, 8192} : options.prompts,
+                       .gpu = {.read_bytes_per_s = speeds.rates.read_bytes_per_s,
+                               .matrix_flops_per_s = speeds.rates.matrix_flops_per_s * speeds.matrix_share},
+                       .array = report.machine.npu,
+                       .gpu_watts = options.gpu_watts,
+                       .npu_watts = options.npu_watts};
+    report.placements = TRY(plan_placements(program, report.question));
+    return options.svg.empty() ? Status(Ok{}) : write_plan_chart(options.svg, options.model, report.placements->rows);
+}
+
+Result<int> plan_model(const PlanOptions& options) {
+    if (options.machine == "list") {
+        print(options.json ? machines_json() : machines_text());
         return 0;
     }
-    const std::string head =
-        fmt::format("predicted for a GPU of {} TFLOP/s and {} GB/s with {} ({}); nothing of this was measured\n",
-                    options.gpu_tflops, options.gpu_gb_per_s, array->name, array->description);
-    std::fputs(head.c_str(), stdout);
-    std::fputs(plan_table(rows).c_str(), stdout);
-    std::fputs(
-        "not modelled: matrices too small to fill the GPU, activations in memory, the host between steps, one power "
-        "budget\n",
-        stdout);
-    std::fputs(
-        fmt::format("\nthe GPU alone at {} W, and the NPU while it sleeps at {} W (published for a Strix decoding "
-                    "8B; without memory and CPU)\n",
-                    options.gpu_watts, options.npu_watts)
-            .c_str(),
-        stdout);
-    std::fputs(alone_table(alone).c_str(), stdout);
-    for (const std::string& line : left) std::fputs(fmt::format("left to the GPU: {}\n", line).c_str(), stdout);
+    const std::optional<DType> type = parse_dtype(options.type);
+    const PlannedModel planned = TRY(open_planned(options.model, type));
+    PlanReport report{.model = planned.name, .what = planned.what, .machine = TRY(find_planned_machine(options))};
+    const graph::Program& program = planned.model.program;
+    report.trained_context = std::max(planned.model.context_length, options.context);
+    constexpr int kUsualContext = 4096;
+    report.shape = {
+        .context = options.context > 0 ? options.context : std::min(kUsualContext, planned.model.context_length),
+        .kv_dtype = kv_dtype_of(options.kv).value_or(engine::default_kv_dtype(planned.model))};
+    add_fits(program, options.batches, report);
+    add_lines(program, options, report);
+    add_types(program, report);
+    if (options.target > 0) report.target = find_target(program, options.target, report);
+    TRY(add_placements(program, options, report));
+    print(options.json ? to_json(report) : to_text(report));
     return 0;
+}
+
+constexpr const char* kPlanFooter =
+    "MODEL is a file, a name of `tandem list` or `list --available`, or a shape: gemma3-4b, qwen3-30b-a3b, ...\n"
+    "Nothing of the model runs. This machine is known by `tandem doctor`, or measured now; others (--machine list) by\n"
+    "published and reckoned figures, each with its source. Prompts with an NPU are shown as docs/npu.md has them.\n"
+    "Examples:\n"
+    "  tandem plan gemma3:4b                            does it fit here, how fast would it be, what limits it\n"
+    "  tandem plan gemma3-27b --machine 780m --target 81    what 81 tokens/s would take there";
+
+void add_machine_options(CLI::App& app, PlanOptions& options) {
+    app.add_option("--machine", options.machine, "here, one of those that `list` lists, or list (here)")
+        ->option_text("NAME");
+    app.add_option("--device", options.device.device,
+                   "Of this machine: as for `tandem run`; auto: its best, and the CPU (auto)")
+        ->option_text("DEVICE");
+    app.add_option("--threads", options.device.threads, "CPU threads of this machine; 0: one per core (0)")
+        ->option_text("N")
+        ->check(CLI::Range(0, 1024));
+    constexpr double kMost = 1e6;
+    app.add_option("--gpu-tflops", options.gpu_tflops, "What the matrix kernels of a GPU reach, instead of --machine's")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, kMost));
+    app.add_option("--gpu-gb-per-s", options.gpu_gb_per_s, "What it reads, likewise")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, kMost));
+    app.add_option("--npu-array", options.array, "An NPU beside it: npu1 (Phoenix, Hawk Point) or npu2 (Strix)")
+        ->option_text("NAME");
+    app.add_option("--gpu-watts", options.gpu_watts, "What the GPU draws (14, published for a Strix)")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, kMost));
+    app.add_option("--npu-watts", options.npu_watts, "What the NPU draws (1.2, published for a Strix)")
+        ->option_text("X")
+        ->check(CLI::Range(0.001, kMost));
 }
 
 }  // namespace
 
 Command add_plan(CLI::App& parent) {
     CLI::App* const app =
-        parent.add_subcommand("plan", "Predict how long a GPU and an NPU take for prompts, for each placement");
+        parent.add_subcommand("plan", "Say whether a model fits a machine, how fast it would be, and what limits it");
     const auto options = std::make_shared<PlanOptions>();
-    app->add_option(
-           "MODEL", options->model,
-           "A model, or the name of a shape: gemma3-1b, gemma3-4b, gemma3-27b, qwen3-30b-a3b, ... (gemma3-27b)")
-        ->option_text(" ");
-    app->add_option("--prompt", options->prompts, "Tokens of the prompts (128,512,2048,8192)")
+    constexpr int kMost = 1 << 20;
+    app->add_option("MODEL", options->model, "A model, a name or a shape (gemma3-27b)")->option_text(" ");
+    add_machine_options(*app, *options);
+    app->add_option("--batch", options->batches, "Sequences that decode together (1,8,32)")
         ->option_text("N,...")
         ->delimiter(',')
-        ->check(CLI::Range(1, 1 << 20));
-    app->add_option("--gpu-tflops", options->gpu_tflops, "What its matrix kernels reach (11, a Radeon 780M)")
+        ->allow_extra_args(false)
+        ->check(CLI::Range(1, 4096));
+    app->add_option("--context", options->context, "Tokens of each of them (4096, or what the model was trained for)")
+        ->option_text("N")
+        ->check(CLI::Range(1, kMost));
+    app->add_option("--prompt", options->prompts, "Tokens of prompts (512,4096; with an NPU 128,512,2048,8192)")
+        ->option_text("N,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(1, kMost));
+    app->add_option("--type", options->type, "As if all matrices were of this type: q8_0, q4_k, ...")
+        ->option_text("TYPE")
+        ->check([](const std::string& text) {
+            return parse_dtype(text) ? std::string() : fmt::format("{}: no type; try q8_0, q6_k, q4_k or q4_0", text);
+        });
+    add_kv_option(*app, options->kv);
+    app->add_option("--target", options->target, "Tokens a second: say what they would take")
         ->option_text("X")
-        ->check(CLI::Range(0.001, 1e6));
-    app->add_option("--gpu-gb-per-s", options->gpu_gb_per_s, "What it reads (86.7, a Radeon 780M with DDR5-5600)")
-        ->option_text("X")
-        ->check(CLI::Range(0.001, 1e6));
-    app->add_option("--npu-array", options->array, "npu1 (Phoenix, Hawk Point) or npu2 (Strix) (npu1)")
-        ->option_text("NAME");
-    app->add_option("--gpu-watts", options->gpu_watts, "What it draws (14, published for a Strix)")
-        ->option_text("X")
-        ->check(CLI::Range(0.001, 1e6));
-    app->add_option("--npu-watts", options->npu_watts, "What it draws (1.2, published for a Strix)")
-        ->option_text("X")
-        ->check(CLI::Range(0.001, 1e6));
-    app->add_option("--svg", options->svg, "Draw it into this file as well")->option_text("FILE");
+        ->check(CLI::Range(0.001, 1e9));
+    app->add_option("--svg", options->svg, "Draw the placements of prompts with an NPU into this file")
+        ->option_text("FILE");
     app->add_flag("--json", options->json, "Print JSON");
-    app->footer(
-        "A prediction: nothing runs. The GPU by its rates, the NPU by the cost model of docs/npu.md, both together as\n"
-        "`tandem run` would run them. Both read one memory, at the GPU's rate at most; a dispatch costs 2 us. Not "
-        "modelled,\n"
-        "so that these are bounds that a small model stays well below: matrices too small to fill the GPU, the way of\n"
-        "activations through memory, the host between steps, one power budget for both.");
-    return {app, [options] { return plan_prompts(*options); }};
+    app->footer(kPlanFooter);
+    return {app, [options] { return plan_model(*options); }};
 }
 
 }  // namespace tandem::cli

@@ -220,7 +220,8 @@ class Maker {
                            .type = spec_.embedding.value_or(spec_.type),
                            .deviation = experts ? deviation : 0.0F});
         vector("output_norm.weight", spec_.dim, 1.0F);
-        if (experts && !scaled) matrix("output.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
+        if ((experts && !scaled) || spec_.untied)
+            matrix("output.weight", spec_.vocab, spec_.dim, spec_.embedding.value_or(spec_.type));
         for (int i = 0; i < spec_.layers; ++i) {
             list_attention(i);
             const bool mixed = experts && i >= spec_.dense_layers;
@@ -387,6 +388,36 @@ SyntheticSpec gemma3_1b(DType type) {
             .embedding = DType::q8_0};
 }
 
+// Dense models of other families as most people have them: heads of 128 elements.
+SyntheticSpec dense(const char* family, int dim, int layers, int heads, int kv_heads, int ffn_dim, int vocab) {
+    return {.family = family,
+            .dim = dim,
+            .layers = layers,
+            .heads = heads,
+            .kv_heads = kv_heads,
+            .head_dim = 128,
+            .ffn_dim = ffn_dim,
+            .vocab = vocab,
+            .context_length = 32768,
+            .mix = find_mix("q4_k_m")};
+}
+
+SyntheticSpec untied(SyntheticSpec spec) {
+    spec.untied = true;
+    return spec;
+}
+
+SyntheticSpec long_context(SyntheticSpec spec) {
+    spec.context_length = 131072;
+    return spec;
+}
+
+SyntheticSpec llama_3_2_1b() {
+    SyntheticSpec spec = dense("llama", 2048, 16, 32, 8, 8192, 128256);
+    spec.head_dim = 64;
+    return long_context(spec);
+}
+
 }  // namespace
 
 std::span<const NamedShape> named_shapes() {
@@ -400,6 +431,19 @@ std::span<const NamedShape> named_shapes() {
           .kv_heads = 4,
           .head_dim = 256,
           .ffn_dim = 10240,
+          .vocab = 262208,
+          .context_length = 131072,
+          .window = 1024,
+          .rope_factor = 8.0F,
+          .type = DType::q4_0,
+          .embedding = DType::q6_k}},
+        {"gemma3-12b",
+         {.dim = 3840,
+          .layers = 48,
+          .heads = 16,
+          .kv_heads = 8,
+          .head_dim = 256,
+          .ffn_dim = 15360,
           .vocab = 262208,
           .context_length = 131072,
           .window = 1024,
@@ -496,6 +540,15 @@ std::span<const NamedShape> named_shapes() {
           .expert_ffn_dim = 1408,
           .dense_layers = 1,
           .mix = find_mix("q4_k_m")}},
+        {"qwen3-4b", dense("qwen3", 2560, 36, 32, 8, 9728, 151936)},
+        {"qwen3-8b", untied(dense("qwen3", 4096, 36, 32, 8, 12288, 151936))},
+        {"qwen3-14b", untied(dense("qwen3", 5120, 40, 40, 8, 17408, 151936))},
+        {"qwen3-32b", untied(dense("qwen3", 5120, 64, 64, 8, 25600, 151936))},
+        {"llama3.2-1b", llama_3_2_1b()},
+        {"llama3.2-3b", long_context(dense("llama", 3072, 28, 24, 8, 8192, 128256))},
+        {"llama3.1-8b", long_context(untied(dense("llama", 4096, 32, 32, 8, 14336, 128256)))},
+        {"mistral-7b", untied(dense("llama", 4096, 32, 32, 8, 14336, 32768))},
+        {"qwen2.5-coder-7b", untied(dense("qwen2", 3584, 28, 28, 4, 18944, 152064))},
     };
     return shapes;
 }

@@ -38,6 +38,7 @@ struct SyntheticSpec {
     int dense_layers = 0;                 // the first ones, that have no experts
     int global_head_dim = 0;              // of layers without a window, where it is another (gemma4)
     int global_kv_heads = 0;              //
+    bool untied = false;                  // a matrix of its own makes the logits; with experts there mostly is one
     DType type = DType::f32;              // of the matrices
     std::optional<DType> embedding = {};  // the token embedding's own type
     std::optional<Mix> mix = {};          // chooses the types instead of these two, as it does for `quantize`

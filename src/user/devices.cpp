@@ -58,6 +58,7 @@ class Devices::Gpu {
     Result<device::Rates> measure_rates(const std::string& device) {
         return vulkan::measure_rates(*opened_.at(device));
     }
+    Result<double> measure_upload(const std::string& device) { return vulkan::measure_upload(*opened_.at(device)); }
 
     Result<std::string> tune(const TuneSteps& steps, const Note& note) {
         if (tuning_directory().empty())
@@ -93,6 +94,7 @@ class Devices::Gpu {
                     device);
     }
     Result<device::Rates> measure_rates(const std::string& /*device*/) { return device::Rates{}; }
+    Result<double> measure_upload(const std::string& /*device*/) { return 0.0; }
     Result<std::string> tune(const TuneSteps& /*steps*/, const Note& /*note*/) {
         return fail("--tune: this build has no Vulkan");
     }
@@ -141,6 +143,15 @@ class Devices::Main {
             all.read_bytes_per_s += rates.read_bytes_per_s;
             all.matrix_flops_per_s += rates.matrix_flops_per_s;
             all.cache_bytes += rates.cache_bytes;
+        }
+        return all;
+    }
+
+    Result<double> measure_upload() {
+        const std::lock_guard lock(mutex_);
+        double all = 0;
+        for (const std::string& device : opened_) {
+            if (is_vulkan(device)) all += TRY(gpu_.measure_upload(device));
         }
         return all;
     }
@@ -255,6 +266,10 @@ Result<std::unique_ptr<device::Backend>> Devices::open_named(const std::string& 
 
 Result<device::Rates> Devices::measure_rates() {
     return main_->measure_rates();
+}
+
+Result<double> Devices::measure_upload() {
+    return main_->measure_upload();
 }
 
 Result<std::string> Devices::tune(const TuneSteps& steps) {

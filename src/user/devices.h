@@ -52,6 +52,8 @@ class Devices {
     Result<device::Rates> measure_rates();
     // What each of several devices did of the last step; empty where there is one.
     plan::StepShares last_shares() const { return shares_->get(); }
+    // Likewise: the bytes of weights a second that reach it; 0: it uses them where they lie.
+    Result<double> measure_upload();
     // Searches what its kernels run fastest with, and keeps it for all later runs; returns the file it is kept in.
     Result<std::string> tune(const TuneSteps& steps);
 

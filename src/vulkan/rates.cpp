@@ -9,6 +9,7 @@
 #include "vulkan/queue.h"
 #include "vulkan/recorder.h"
 #include "vulkan/shared_gpu.h"
+#include "vulkan/weights.h"
 
 namespace tandem::vulkan {
 
@@ -118,6 +119,26 @@ Result<device::Rates> measure_rates(SharedGpu& gpu) {
     if (gpu.info().capabilities.cooperative_matrix)
         rates.matrix_flops_per_s = TRY(matrix_rate(*queue, *opened->pipelines));
     return rates;
+}
+
+Result<double> measure_upload(SharedGpu& gpu) {
+    constexpr int kCols = 4096;
+    constexpr int kRuns = 2;  // the first makes the staging memory's pages present
+    const std::shared_ptr<OpenedGpu> opened = TRY(gpu.opened());
+    const std::unique_ptr<Queue> queue = TRY(Queue::create(opened->device));
+    const int rows = gpu.info().software() ? 4096 : 1 << 16;
+    const std::vector<std::byte> bytes(row_bytes(DType::q8_0, kCols) * static_cast<size_t>(rows), std::byte{1});
+    const graph::WeightView matrix{.dtype = DType::q8_0, .shape = {rows, kCols}, .data = bytes};
+    double best = 0;
+    for (int run = 0; run < kRuns; ++run) {
+        WeightStore store(opened->device, *queue);
+        const auto begin = std::chrono::steady_clock::now();
+        TRY(store.get("matrix", matrix));
+        TRY(store.finish());
+        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+        best = std::max(best, static_cast<double>(bytes.size()) / time.count());
+    }
+    return best;
 }
 
 }  // namespace tandem::vulkan

@@ -9,4 +9,7 @@ namespace tandem::vulkan {
 
 Result<device::Rates> measure_rates(SharedGpu& gpu);
 
+// Bytes of weights a second that are repacked and brought there.
+Result<double> measure_upload(SharedGpu& gpu);
+
 }  // namespace tandem::vulkan

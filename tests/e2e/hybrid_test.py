@@ -59,7 +59,7 @@ class Hybrid(harness.Case):
         self.assertTrue(overlaps, spans)
 
     def test_plan_predicts_every_placement(self):
-        report = self.json("plan", "gemma3-1b", "--prompt", "64,1024", "--json")
+        report = self.json("plan", "gemma3-1b", "--machine", "780m", "--prompt", "64,1024", "--json")
         self.assertTrue(report["predicted"])
         rows = report["prompts"]
         self.assertEqual([row["policy"] for row in rows[:4]], ["gpu", "npu-attention", "npu-prefill", "auto"])
