@@ -18,7 +18,7 @@ namespace tandem::cli {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{8} << 20;
-constexpr uint64_t kMostBytes = uint64_t{512} << 20;  // that are read of a file
+constexpr uint64_t kMostReadBytes = uint64_t{512} << 20;  // that are read of a file
 constexpr uint64_t kOwnBytes = uint64_t{256} << 20;
 constexpr size_t kAlignment = 4096;
 
@@ -49,7 +49,7 @@ Result<DiskRate> read_all(int fd, const std::string& name, uint64_t size_bytes, 
     const DiskPiece piece = make_piece();
     if (!piece) return fail("{}: no memory to read it", name);
     // Whole pieces: with O_DIRECT the rest of a file is another thing.
-    const uint64_t wanted = std::min(size_bytes, kMostBytes) / kPieceBytes * kPieceBytes;
+    const uint64_t wanted = std::min(size_bytes, kMostReadBytes) / kPieceBytes * kPieceBytes;
     if (wanted == 0) return fail("{}: too small to measure a disk by: {} MiB are needed", name, kPieceBytes >> 20);
     DiskRate rate{.past_memory = past_memory};
     const auto begin = std::chrono::steady_clock::now();
