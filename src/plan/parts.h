@@ -41,7 +41,7 @@ struct PartTimes {
     PartSeconds last;
 };
 inline constexpr int kMeasuredRows = 128;  // of the prompt that PartSeconds::prompt is of
-// `rows`: what a step may have, kMeasuredRows at most.
+// `rows`: of the prompt.
 Result<PartTimes> measure_parts(const Parts& parts, device::Backend& device, const graph::Weights& weights,
                                 const device::CacheShape& cache, int rows);
 

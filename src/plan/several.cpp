@@ -339,7 +339,7 @@ Result<std::shared_ptr<const Layout>> SeveralBackend::layout_of(const Wanted& wa
     const PartBytes bytes = part_bytes(wanted.parts, wanted.cache);
     std::vector<SplitDevice> devices = split_devices(wanted);
     if (devices_->options.cuts.empty()) {
-        layout->measured_rows = static_cast<int>(std::min<int64_t>(kMeasuredRows, wanted.limits.tokens));
+        layout->measured_rows = kMeasuredRows;
         TRY(measure(wanted, layout->measured_rows, devices));
         layout->stages = TRY(split_layers(bytes, devices, {.micro_batches = kMicroBatches}));
     } else {
