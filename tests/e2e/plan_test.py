@@ -38,6 +38,7 @@ class Plan(harness.Case):
         os.makedirs(self.path(".cache", "tandem"))
         self.write(os.path.join(".cache", "tandem", "machine.json"), json.dumps([profile]))
 
+    @unittest.skipIf(harness.SANITIZED, "left out: shapes of many gigabytes, of which a sanitizer marks every byte")
     def test_the_forecast_for_an_h200_is_near_what_was_measured(self):
         for shape, recorded in (("gemma3-27b", RECORDED_27B), ("gemma3-4b", RECORDED_4B)):
             forecast = {}
@@ -48,6 +49,7 @@ class Plan(harness.Case):
                 most = 0.16 if (shape, work) == ("gemma3-4b", ("prompt", 1, 512)) else 0.15
                 self.assertAlmostEqual(forecast[work] / measured, 1, delta=most, msg=f"{shape}, {work}")
 
+    @unittest.skipIf(harness.SANITIZED, "left out: shapes of many gigabytes, of which a sanitizer marks every byte")
     def test_a_780m_says_what_81_tokens_a_second_would_take(self):
         text = self.ok("plan", "gemma3-27b", "--machine", "780m", "--target", 81, "--context", 512)
         self.assertIn("nothing of it was measured", text)
@@ -58,6 +60,7 @@ class Plan(harness.Case):
         again = self.json("plan", "gemma3-27b", "--machine", "780m", "--target", 4, "--json")
         self.assertGreater(again["target"]["one_sequence_tokens_per_s"], 4)
 
+    @unittest.skipIf(harness.SANITIZED, "left out: shapes of many gigabytes, of which a sanitizer marks every byte")
     def test_a_name_of_the_list_is_planned_as_its_shape(self):
         report = self.json("plan", "llama3.1:8b", "--machine", "4090", "--json")
         need = report["memory"][0]
@@ -91,6 +94,8 @@ class Plan(harness.Case):
         one = report["forecasts"][0]
         self.assertAlmostEqual(one["seconds_by_part"]["reading_weights"] / (one["weight_bytes"] * 5e-11), 1, delta=0.01)
         self.assertLessEqual(one["weight_bytes"], weights)
+        if harness.SANITIZED:  # as above
+            return
         available = self.json("list", "--available", "--json")
         if available["device"] == "cpu":
             self.assertTrue(all(model["tokens_per_second"] for model in available["models"] if model["fits"]))
