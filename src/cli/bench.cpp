@@ -6,6 +6,7 @@
 #include "cli/device_flags.h"
 #include "cli/engine_options.h"
 #include "cli/interrupt.h"
+#include "cli/rank_job.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
 #include "engine/agreement.h"
@@ -118,11 +119,25 @@ Status tune_npu(const BenchOptions& options, const Subject& subject, const std::
     return user::keep_npu_gain(user::npu_gain_file(), hardware, gain);
 }
 
-Result<int> bench(const BenchOptions& options) {
+// One of the other ranks makes the model, or opens it, as rank 0 does.
+Result<int> bench_as_rank(const BenchOptions& options, RankJob& job) {
+    Subject subject;
+    return job.work([&]() -> Result<const models::Model*> {
+        user::Devices devices(options.device, note);
+        const uint64_t bytes = TRY(subject_bytes(options.subject));
+        const auto backend = TRY(devices.open(bytes));
+        subject = TRY(open_subject(options.subject, backend->describe(), options.device.threads));
+        return &subject.model;
+    });
+}
+
+Result<int> bench(BenchOptions& options) {
+    const std::unique_ptr<RankJob> job = TRY(RankJob::join(options.device));
+    if (job && !job->is_first()) return bench_as_rank(options, *job);
     user::Devices devices(options.device, note);
     TRY(devices.check());
     const uint64_t weight_bytes = TRY(subject_bytes(options.subject));
-    const auto backend = TRY(devices.open(weight_bytes));
+    const auto backend = TRY(open_device(devices, job.get(), weight_bytes));
     const Subject subject = TRY(open_subject(options.subject, backend->describe(), options.device.threads));
     if (options.tune) {
         catch_endings();
@@ -132,7 +147,7 @@ Result<int> bench(const BenchOptions& options) {
     }
     BenchReport report{.model = subject.checkpoint->name(), .device = backend->describe()};
     TRY(measure(options, subject, devices, *backend, report));
-    print(options.json ? to_json(report) : to_text(report));
+    print(options.json ? to_json(report) : to_text(report) + (job ? job->report_text() : std::string()));
     return agrees(report) ? 0 : kExitFailed;
 }
 

@@ -56,6 +56,8 @@ Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
         TRY(user::open_bundle(options.model));  // not inside of new: TRY would leave with its memory
     std::unique_ptr<Chat> chat(new Chat(std::move(bundle), options));
     chat->devices_ = std::move(devices);
+    if (options.job != nullptr && !options.engine.draft.empty())
+        return fail("--draft does not go with ranks: use --lookup, or a model on one machine");
     if (!options.engine.draft.empty()) chat->draft_ = TRY(user::open_bundle(options.engine.draft));
     TRY(chat->open_engine());
     return chat;
@@ -65,13 +67,14 @@ Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
 Status Chat::open_engine() {
     engine::EngineOptions engine = engine_options(options_.engine);
     if (draft_) engine.draft_model = &draft_->model;
-    backend_ = TRY(devices_->open(bundle_.model.weights.size_bytes()));
+    backend_ = TRY(open_device(*devices_, options_.job, bundle_.model.weights.size_bytes()));
     engine_ = TRY(engine::Engine::open(bundle_.model, bundle_.tokenizer, *backend_, engine));
     raw_ = options_.raw || !bundle_.prompts.chat_template();
     return Ok{};
 }
 
 Status Chat::load(const std::string& model) {
+    if (options_.job != nullptr) return fail("another model cannot be loaded: the ranks of a job have one model");
     engine::Bundle other = TRY(user::open_bundle(model));
     masks_.reset();
     grammar_.reset();

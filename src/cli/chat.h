@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/conversation.h"
 #include "cli/engine_options.h"
+#include "cli/rank_job.h"
 #include "engine/bundle.h"
 #include "engine/generate.h"
 #include "user/settings.h"
@@ -21,6 +22,7 @@ struct ChatOptions {
     std::string model;  // empty: the default
     bool raw = false;   // complete the text as it is, without the chat template
     EngineChoice engine;
+    RankJob* job = nullptr;  // of the ranks that run the model together; null: this process alone
 };
 
 struct Answer {

@@ -47,8 +47,12 @@ void add_npu_options(CLI::App& app, user::NpuChoice& options) {
 void add_device_options(CLI::App& app, user::DeviceOptions& options) {
     app.add_option("--device", options.device, kDeviceHelp)->option_text("DEVICE");
     app.add_option("--split", options.split,
-                   "Layers with which the second and later of several devices begin: 20,42 (by measured time)")
-        ->option_text("N,N,...");
+                   "Layers with which the second and later of several devices begin: 20,42 (by measured time); under "
+                   "mpirun\nor Slurm those of the ranks, or layers: by what each does and has")
+        ->option_text("HOW");
+    app.add_option("--rank-timeout", options.rank_timeout_s, "Seconds of silence after which a rank is lost (10)")
+        ->option_text("S")
+        ->check(CLI::Range(1, 3600));
     app.add_option("--threads", options.threads, "CPU threads; 0: one per core (0)")
         ->option_text("N")
         ->check(CLI::Range(0, kMaxThreads));

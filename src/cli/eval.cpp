@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/rank_job.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
 #include "engine/bundle.h"
@@ -41,14 +42,14 @@ Status write_logits(engine::Scorer& scorer, std::span<const TokenId> tokens, con
     return file.commit();
 }
 
-Result<int> eval_tokens(const EvalOptions& options) {
+Result<int> eval_tokens(const EvalOptions& options, RankJob* job) {
     const std::vector<TokenId> tokens = TRY(user::parse_ids(options.tokens));
     if (tokens.empty()) return fail("--tokens: no token ids were given");
     const format::Checkpoint checkpoint = TRY(user::open_checkpoint(options.model));
     const models::Model model = TRY(models::load(checkpoint));
     TRY(user::check_vocabulary(tokens, model.vocab));
     user::Devices devices(options.engine.device, note);
-    const auto backend = TRY(devices.open(model.weights.size_bytes()));
+    const auto backend = TRY(open_device(devices, job, model.weights.size_bytes()));
     if (!options.logits_file.empty()) {
         const auto scorer = TRY(open_scorer(model, *backend, options.engine));
         TRY(write_logits(*scorer, tokens, options.logits_file));
@@ -85,14 +86,14 @@ Status write_imatrix(const EvalOptions& options, const engine::Importance& impor
     return Ok{};
 }
 
-Result<int> eval_text(const EvalOptions& options) {
+Result<int> eval_text(const EvalOptions& options, RankJob* job) {
     const std::string text = TRY(read_text_file(options.text_file));
     const engine::Bundle bundle = TRY(user::open_bundle(options.model));
     user::Devices devices(options.engine.device, note);
     engine::Importance importance;
     const bool observed = !options.imatrix_file.empty();
     const auto backend = TRY(observed ? open_observed(options.engine.device, importance)
-                                      : devices.open(bundle.model.weights.size_bytes()));
+                                      : open_device(devices, job, bundle.model.weights.size_bytes()));
     const auto scorer = TRY(open_scorer(bundle.model, *backend, options.engine));
     const std::vector<TokenId> tokens = bundle.tokenizer.encode(text, {.add_special = false, .parse_special = false});
     TRY(user::check_vocabulary(tokens, bundle.model.vocab));
@@ -123,6 +124,12 @@ Result<int> eval_text(const EvalOptions& options) {
                           result.mean(), scorer->context()));
     }
     return 0;
+}
+
+Result<int> eval(EvalOptions& options, bool is_text) {
+    const std::unique_ptr<RankJob> job = TRY(RankJob::join(options.engine.device));
+    if (job && !job->is_first()) return job->work(options.model);
+    return is_text ? eval_text(options, job.get()) : eval_tokens(options, job.get());
 }
 
 constexpr const char* kEvalExamples =
@@ -171,7 +178,7 @@ Command add_eval(CLI::App& parent) {
             throw CLI::ValidationError("give --tokens IDS with --logits FILE or --greedy N, or --text FILE");
         }
     });
-    return {app, [options, text] { return text->count() > 0 ? eval_text(*options) : eval_tokens(*options); }};
+    return {app, [options, text] { return eval(*options, text->count() > 0); }};
 }
 
 }  // namespace tandem::cli

@@ -99,6 +99,9 @@ Result<int> answer_once(Chat& chat, const std::string& prompt, const RunOptions&
 
 Result<int> run(RunOptions& options) {
     const RunArguments arguments = TRY(resolve_arguments(options.arguments));
+    const std::unique_ptr<RankJob> job = TRY(RankJob::join(options.chat.engine.device));
+    if (job && !job->is_first()) return job->work(arguments.model);
+    options.chat.job = job.get();
     const std::optional<std::string> prompt = TRY(find_prompt(arguments, options.json));
     options.chat.model = TRY(find_or_fetch(arguments.model, {.quiet = options.quiet}));
     const std::unique_ptr<Chat> chat = TRY(Chat::open(options.chat));

@@ -6,7 +6,9 @@
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/file_fault.h"
+#include "cli/launch.h"
 #include "cli/model_source.h"
+#include "cli/rank_job.h"
 #include "cli/text_output.h"
 #include "server/app.h"
 #include "server/http_server.h"
@@ -20,6 +22,7 @@ namespace {
 constexpr int kMostSequences = 4096;
 constexpr uint64_t kMegabyte = 1 << 20;
 constexpr std::chrono::milliseconds kLoaderPatience{2000};
+constexpr int kRankSteps = 4;  // with as many groups as ranks, all are busy for 4 of 5 steps and more
 
 struct ServeOptions {
     std::vector<std::string> models;
@@ -35,6 +38,7 @@ struct ServeOptions {
     uint64_t max_body_mib = 4;
     int notice_s = 0;
     int drain_s = 30;
+    std::string hosts;
 };
 
 bool is_loopback(const std::string& host) {
@@ -52,19 +56,53 @@ Status check(const ServeOptions& options) {
     return Ok{};
 }
 
+// The ranks of a job have one model together.
+Status check_for_ranks(const ServeOptions& options) {
+    if (options.models.size() > 1)
+        return fail("the ranks of a job serve one model, not {}: start a job for each", options.models.size());
+    if (!options.pool.folder.empty()) return fail("--models: the ranks of a job serve one model: name it");
+    return Ok{};
+}
+
+std::vector<server::StageSample> stage_samples(const RankJob& job) {
+    std::vector<server::StageSample> samples;
+    const std::vector<ranks::StageReport> stages = job.report();
+    for (const ranks::StageReport& stage : stages) {
+        samples.push_back({.rank = stage.rank,
+                           .host = stage.host,
+                           .next_rank = (stage.rank + 1) % static_cast<int>(stages.size()),
+                           .busy_s = stage.seconds.busy,
+                           .waiting_s = stage.seconds.waiting,
+                           .hop_s = stage.hop_seconds,
+                           .sent_bytes = stage.sent_bytes});
+    }
+    return samples;
+}
+
 Result<int> serve(ServeOptions& options) {
     TRY(check(options));
     spdlog::set_level(spdlog::level::info);
+    user::DeviceOptions& device = options.engine.device;
+    if (!options.hosts.empty()) {
+        return launch({.hosts = options.hosts, .has_split = !device.split.empty()});
+    }
+    const std::unique_ptr<RankJob> job = TRY(RankJob::join(device, true));
+    if (job) TRY(check_for_ranks(options));
+    if (job && !job->is_first()) return job->work(options.models.empty() ? "" : options.models.front());
     survive_file_faults();  // one model may fail, not all
     if (!options.keys.empty()) options.app.keys = TRY(server::Keys::load(options.keys));
     if (!options.log.empty()) options.app.log = TRY(server::AccessLog::open(options.log));
     user::Devices devices(options.engine.device, note);
     TRY(devices.check());  // a wrong --device is told at once
-    options.pool.open_device = [&devices](uint64_t weight_bytes) { return devices.open(weight_bytes); };
+    options.pool.open_device = [&devices, &job](uint64_t weight_bytes) {
+        return open_device(devices, job.get(), weight_bytes);
+    };
     options.pool.engine = {.context = options.engine.context,
                            .sequences = options.parallel,
                            .queue = options.queue,
-                           .kv_dtype = kv_dtype_of(options.engine.kv)};
+                           .kv_dtype = kv_dtype_of(options.engine.kv),
+                           .least_steps = job ? kRankSteps : 1};
+    if (job) options.app.stages = [&job] { return stage_samples(*job); };
     options.app.version = TANDEM_VERSION;
     options.http.body_bytes = options.max_body_mib * kMegabyte;
     options.http.notice_time = std::chrono::seconds(options.notice_s);
@@ -75,7 +113,7 @@ Result<int> serve(ServeOptions& options) {
         const bool is_name = source != model;  // of the library: it is asked for by that
         options.pool.models.push_back({source, is_name ? TRY(user::require_model(model)).name : ""});
     }
-    if (!options.no_library) options.pool.library = hub::find_places();
+    if (!options.no_library && !job) options.pool.library = hub::find_places();
 
     const std::unique_ptr<server::ModelPool> pool = TRY(server::ModelPool::open(std::move(options.pool)));
     const bool has_tls = !options.http.certificate.empty();
@@ -85,11 +123,14 @@ Result<int> serve(ServeOptions& options) {
     log::info("listening on {}://{}:{}", has_tls ? "https" : "http",
               host.find(':') == std::string::npos ? host : "[" + host + "]", http->port());
     pool->start();
+    if (job) job->watch([&http] { http->stop(); });
     http->run();
+    if (job) job->unwatch();
     http.reset();
     log::info("stopped");
     if (!pool->loader_ends(kLoaderPatience)) std::_Exit(0);  // a device takes its time, and nothing needs saving
     pool->close();                                           // before the app that its engines report to
+    if (job && !job->failure().empty()) return Error{job->failure()};
     return 0;
 }
 
@@ -116,6 +157,11 @@ void add_model_options(CLI::App& app, ServeOptions& options) {
         ->option_text("N")
         ->check(CLI::Range(1, 1'000'000));
     add_engine_options(app, options.engine);
+    app.add_option(
+           "--hosts", options.hosts,
+           "Share the model's layers among these machines, as a,b,c: starts this program on each by mpirun, and "
+           "again\nwhen one was lost")
+        ->option_text("HOSTS");
 }
 
 void add_network_options(CLI::App& app, ServeOptions& options) {

@@ -98,6 +98,7 @@ Engine::Engine(const models::Model& model, device::Backend& backend, const Engin
       limits_{.rows = options.rows, .outputs = options.sequences + kSpareOutputs, .sequences = options.sequences},
       runner_options_(runner_options(model, backend, options, shared_.context)),
       queue_limit_(options.queue),
+      least_steps_(options.least_steps),
       blocks_(options.block_tokens, runner_options_.groups),
       scheduler_(limits_, blocks_),
       looks_up_(options.looks_up) {}
@@ -363,7 +364,8 @@ Wanted Engine::wanted() const {
 // what they draw matters to the host, and nobody waits.
 int Engine::steps_at_once() {
     if (!runner_ || !embedding_.empty() || scheduler_.waiting() > 0 || seconds_a_step_ <= 0) return 1;
-    int steps = std::min(runner_->max_steps(), tokens_at_once(seconds_a_step_));
+    const int least = drawing_.size() > 1 ? least_steps_ : 1;
+    int steps = std::min(runner_->max_steps(), std::max(least, tokens_at_once(seconds_a_step_)));
     for (const Share& share : drawing_) {
         const Answer& answer = answer_of(share);
         if (share.rows != 1 || !share.draws() || answer.copies > 1 || answer.wants_logits() || answer.limits_draws() ||

@@ -33,6 +33,9 @@ struct EngineOptions {
     int queue = 4096;      // requests that may wait
     std::optional<DType> kv_dtype = {};  // none: default_kv_dtype()
     int block_tokens = 32;
+    // Tokens that several sequences draw in one submission, at least, where nothing prevents it: a device of several
+    // stages is full only then.
+    int least_steps = 1;
     // Guessing ahead: by what the text said before, or by a small model with the same vocabulary, which must outlive
     // the engine, on a device of its own or on the same.
     bool looks_up = false;
@@ -126,6 +129,7 @@ class Engine {
     SchedulerLimits limits_;
     Runner::Options runner_options_;
     int queue_limit_;
+    int least_steps_;
     std::unique_ptr<Runner> runner_;  // null after the device failed
     uint64_t cache_bytes_ = 0;
     KvBlocks blocks_;

@@ -34,7 +34,8 @@ struct AppOptions {
     std::string version;
     std::unique_ptr<AccessLog> log;  // null: none
     int worker_threads = 2;
-    std::chrono::milliseconds heartbeat{15'000};  // of streams that have nothing to say
+    std::chrono::milliseconds heartbeat{15'000};            // of streams that have nothing to say
+    std::function<std::vector<StageSample>()> stages = {};  // of ranks, where a model is shared among some
 };
 
 // One request on its way through.

@@ -225,6 +225,7 @@ Endpoints::Exchanged Endpoints::health(App& app, const CallPtr& /*call*/) {
 
 Endpoints::Exchanged Endpoints::metrics(App& app, const CallPtr& /*call*/) {
     app.monitor_.sample_engines();
+    if (app.options_.stages) app.metrics_.sample(app.options_.stages());
     return respond({.content_type = std::string(Metrics::kContentType), .body = app.metrics_.text()});
 }
 

@@ -109,10 +109,16 @@ struct Metrics::Families {
         gauge("tandem_device_utilization_ratio", "Share of the time that the device was busy.");
     Family<Gauge>& pool_size = gauge("tandem_device_memory_bytes", "Size of a pool of the device's memory.");
     Family<Gauge>& pool_used = gauge("tandem_device_memory_used_bytes", "What is used of it.");
+    Family<Counter>& stage_busy = counter("tandem_stage_seconds_total", "Time that a rank ran its part of steps.");
+    Family<Counter>& stage_waiting =
+        counter("tandem_stage_waiting_seconds_total", "Time in steps that a rank waited for what others hand over.");
+    Family<Gauge>& hop = gauge("tandem_hop_seconds", "What a small message to the next rank took last.");
+    Family<Counter>& hop_bytes = counter("tandem_hop_bytes_total", "Bytes that a rank sent to the next.");
     Family<Gauge>& build = gauge("tandem_build_info", "The version of the server.");
 
     std::mutex mutex;
     std::map<std::string, std::unique_ptr<ModelMetrics>> models;
+    std::map<int, StageSample> stages;  // as they were last
 };
 
 struct ModelMetrics::Series {
@@ -252,6 +258,21 @@ void Metrics::sample(const std::vector<DeviceSample>& devices) {
             families_->pool_size.Add(labels).Set(static_cast<double>(pool.bytes));
             families_->pool_used.Add(labels).Set(static_cast<double>(pool.used_bytes));
         }
+    }
+}
+
+void Metrics::sample(const std::vector<StageSample>& stages) {
+    Families& of = *families_;
+    const std::lock_guard lock(of.mutex);
+    for (const StageSample& stage : stages) {
+        StageSample& last = of.stages[stage.rank];
+        const prometheus::Labels rank = {{"rank", std::to_string(stage.rank)}, {"host", stage.host}};
+        const prometheus::Labels hop = {{"from", std::to_string(stage.rank)}, {"to", std::to_string(stage.next_rank)}};
+        ModelMetrics::Series::advance(of.stage_busy.Add(rank), stage.busy_s, last.busy_s);
+        ModelMetrics::Series::advance(of.stage_waiting.Add(rank), stage.waiting_s, last.waiting_s);
+        ModelMetrics::Series::advance(of.hop_bytes.Add(hop), stage.sent_bytes, last.sent_bytes);
+        of.hop.Add(hop).Set(stage.hop_s);
+        last = stage;
     }
 }
 

@@ -47,6 +47,17 @@ struct DeviceSample {
     std::vector<PoolSample> pools;
 };
 
+// Of a rank that runs a part of a model, since its start.
+struct StageSample {
+    int rank = 0;
+    std::string host;
+    int next_rank = 0;  // that gets what it makes
+    double busy_s = 0;
+    double waiting_s = 0;     // for what ranks before it make
+    double hop_s = 0;         // of the last small message to the next
+    uint64_t sent_bytes = 0;  // to the next
+};
+
 // From any thread.
 class Metrics {
   public:
@@ -61,6 +72,7 @@ class Metrics {
     // Tokens were written to a client so long after the engine had made the first of them.
     void sent_after(double seconds);
     void sample(const std::vector<DeviceSample>& devices);
+    void sample(const std::vector<StageSample>& stages);
 
     // The body of /metrics, and its type.
     std::string text() const;

@@ -17,10 +17,13 @@ namespace tandem::user {
 struct DeviceOptions {
     // "auto": the best of this machine that can hold the model; "vulkan:0,cpu": several that share its layers
     std::string device = "auto";
-    std::string split;  // of several: the layers with which the second and later begin; empty: by measured time
-    int threads = 0;    // of the CPU; 0: one per core
+    // Of several, or of ranks: the layers with which the second and later begin; empty: by measured time, "layers" that
+    // of ranks.
+    std::string split;
+    int threads = 0;  // of the CPU; 0: one per core
     bool strict = false;
     bool exact = false;  // every op by itself in f32
+    int rank_timeout_s = 10;
     NpuChoice npu;
 };
 
