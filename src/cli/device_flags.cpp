@@ -27,8 +27,8 @@ void add_npu_options(CLI::App& app, user::NpuChoice& options) {
         ->option_text("WHICH")
         ->check(CLI::IsMember({"auto", "on", "emulator", "off"}));
     app.add_option("--placement", options.placement,
-                   "Of prompts: npu-attention, npu-prefill (layers), gpu, or auto: what should be fastest; npu: of "
-                   "answers too, so that with --device cpu the GPU sleeps (auto)")
+                   "Of prompts: npu-attention, npu-prefill (layers), gpu, or auto: what should be fastest;\n"
+                   "npu: of answers too, so that with --device cpu the GPU sleeps (auto)")
         ->option_text("HOW")
         ->check([](const std::string& text) {
             const Result<plan::Policy> policy = plan::parse_policy(text);

@@ -55,6 +55,7 @@ struct Stream {
     Http::Handle handle;
     uint64_t at = 0;          // of the file: where the next byte belongs
     uint64_t end = 0;         // that was asked for
+    bool is_range = false;    // that was asked for, not all of the file
     bool is_checked = false;  // that the answer is what was asked for
     HttpAnswer answer;
     std::optional<Error> error;  // of our own side: no other attempt helps
@@ -137,6 +138,7 @@ void Downloader::start(uint64_t begin, uint64_t end) {
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
     curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 256L << 10);
+    stream.is_range = has_ranges_;
     if (has_ranges_) curl_easy_setopt(curl, CURLOPT_RANGE, fmt::format("{}-{}", begin, end - 1).c_str());
     curl_multi_add_handle(multi_.get(), curl);
 }
@@ -160,7 +162,7 @@ bool Downloader::check_answer(Stream& stream) {
     long status = 0;
     curl_easy_getinfo(stream.handle.curl.get(), CURLINFO_RESPONSE_CODE, &status);
     stream.answer.status = static_cast<int>(status);
-    if (status == 200 && has_ranges_) {
+    if (status == 200 && stream.is_range) {
         has_ranges_ = false;  // it ignores the range: all of it from the beginning, by one stream
         return false;
     }

@@ -6,9 +6,8 @@ import subprocess
 import unittest
 
 import harness
-from harness import BINARY, SANITIZED, Case, data
+from harness import SANITIZED, Case, data
 
-MODULE = os.path.join(os.path.dirname(os.path.abspath(BINARY)), "libtandem-mpi.so")
 LIMIT_S = 180  # of any wait: far more than it takes
 
 
@@ -17,16 +16,9 @@ def missing():
         return "MPI itself leaks, and is not built with sanitizers: unit_ranks has the protocol"
     if not shutil.which("mpirun"):
         return "no mpirun (Debian: openmpi-bin)"
-    if not os.path.exists(MODULE):
+    if not os.path.exists(os.path.join(os.path.dirname(harness.BINARY), "libtandem-mpi.so")):
         return "no libtandem-mpi.so (Debian: libopenmpi-dev, before the build)"
     return None
-
-
-def needs_mpi(case):
-    why = missing()
-    if why and os.environ.get("CI") == "true" and not SANITIZED:
-        raise RuntimeError(why)
-    return unittest.skipIf(why is not None, why)(case)
 
 
 def mpirun(ranks):
@@ -34,8 +26,15 @@ def mpirun(ranks):
     return ["mpirun", "--oversubscribe", "--bind-to", "none", *root, "-np", str(ranks)]
 
 
-@needs_mpi
 class Commands(Case):
+    @classmethod
+    def setUpClass(cls):
+        why = missing()
+        if why and os.environ.get("CI") == "true" and not SANITIZED:
+            raise RuntimeError(why)
+        if why:
+            raise unittest.SkipTest(why)
+
     def run_ranks(self, *words):
         done = subprocess.run([*map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S,
                               env=self.environment(OMPI_MCA_btl="self,vader",  # containers forbid the copy by the kernel
@@ -50,7 +49,7 @@ class Commands(Case):
         with open(self.path("alone"), "rb") as file:
             alone = file.read()
         for ranks, split in ((2, "layers"), (3, "1,2")):
-            code, _, error = self.run_ranks(*mpirun(ranks), BINARY, *common, "--split", split, "--logits",
+            code, _, error = self.run_ranks(*mpirun(ranks), harness.BINARY, *common, "--split", split, "--logits",
                                             self.path("together"))
             self.assertEqual(code, 0, error)
             with open(self.path("together"), "rb") as file:
@@ -58,11 +57,11 @@ class Commands(Case):
 
     def test_answers_and_benchmarks(self):
         ids = self.ok("eval", harness.TALES_F16, "--tokens", "2,105,77", "--greedy", "12", "--device", "cpu:reference")
-        code, out, error = self.run_ranks(*mpirun(2), BINARY, "eval", harness.TALES_F16, "--tokens", "2,105,77",
+        code, out, error = self.run_ranks(*mpirun(2), harness.BINARY, "eval", harness.TALES_F16, "--tokens", "2,105,77",
                                           "--greedy", "12", "--device", "cpu:reference", "--split", "layers",
                                           "--rank-timeout", "600")
         self.assertEqual((code, out), (0, ids), error)
-        code, out, error = self.run_ranks(*mpirun(2), BINARY, "bench", "tales", "--decode", "2", "--context", "32",
+        code, out, error = self.run_ranks(*mpirun(2), harness.BINARY, "bench", "tales", "--decode", "2", "--context", "32",
                                           "--prompt", "64", "--repeat", "3", "--device", "cpu", "--split", "layers",
                                           "--rank-timeout", "600")
         self.assertEqual(code, 0, error)
@@ -74,12 +73,12 @@ class Commands(Case):
         self.assertIn("mpirun", error)
         tokens = ["--tokens", "1,2", "--greedy", "1", "--device", "cpu", "--split", "layers", "--rank-timeout",
                   "600"]
-        code, _, error = self.run_ranks(*mpirun(1), BINARY, "eval", data("models", "gemma3"), *tokens, ":",
-                                        "-np", "1", BINARY, "eval", data("models", "qwen3"), *tokens)
+        code, _, error = self.run_ranks(*mpirun(1), harness.BINARY, "eval", data("models", "gemma3"), *tokens, ":",
+                                        "-np", "1", harness.BINARY, "eval", data("models", "qwen3"), *tokens)
         self.assertNotEqual(code, 0)
         self.assertRegex(error, r"tandem: rank 1 \(.*\): its model is another one than that of rank 0")
-        code, _, error = self.run_ranks(*mpirun(1), BINARY, "eval", "tales", *tokens, ":",
-                                        "-np", "1", BINARY, "eval", self.path("none.gguf"), *tokens)
+        code, _, error = self.run_ranks(*mpirun(1), harness.BINARY, "eval", "tales", *tokens, ":",
+                                        "-np", "1", harness.BINARY, "eval", self.path("none.gguf"), *tokens)
         self.assertNotEqual(code, 0)
         self.assertRegex(error, r"tandem: rank 1 \(.*\): .*none\.gguf")
 

@@ -1,6 +1,7 @@
 // A job as a whole: who may take part, faults of devices, lost ranks, and many requests with cancels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include <atomic>
 #include <fstream>
@@ -216,7 +217,17 @@ std::vector<uint64_t> resident_bytes(const std::string& file) {
     return resident;
 }
 
+// A mapped file in pages of 2 MiB would be touched everywhere: whether it lies in memory so is not ours to say.
+class SmallPages {
+  public:
+    SmallPages() { ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
+    ~SmallPages() { ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
+    SmallPages(const SmallPages&) = delete;
+    SmallPages& operator=(const SmallPages&) = delete;
+};
+
 TEST(Job, RanksTouchOnlyTheirOwnTensors) {
+    const SmallPages small_pages;
     const std::string path = std::string(TANDEM_SOURCE_DIR) + "/assets/tales-f16.gguf";
     const Opened own(path);
     const uint64_t all = own.model.weights.size_bytes();
