@@ -11,12 +11,6 @@
 namespace tandem::engine {
 namespace {
 
-// That this process has from the system for what it allocated.
-uint64_t allocated_bytes() {
-    const struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-
 struct Shape {
     models::MemoryFile file;
     std::unique_ptr<format::Checkpoint> checkpoint;
@@ -33,6 +27,12 @@ Shape open_shape(std::string_view name) {
 }
 
 #ifndef __SANITIZE_ADDRESS__
+// That this process has from the system for what it allocated.
+uint64_t allocated_bytes() {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
 TEST(MemoryNeed, IsWithinAPercentOfWhatACpuAllocates) {
     const Shape shape = open_shape("gemma3-1b");
     constexpr int kSequences = 4;
