@@ -2,10 +2,10 @@
 set(header ${PROJECT_SOURCE_DIR}/include/tandem/tandem.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
 file(STRINGS ${header} functions REGEX "^TANDEM_API ")
-list(TRANSFORM functions REPLACE ".*[ *](tandem_[a-z_]+)\\(.*" "    \\1;\n")
-list(JOIN functions "" functions)
+list(TRANSFORM functions REPLACE ".*[ *](tandem_[a-z_]+)\\(.*" "    \\1")
+list(JOIN functions ";\n" functions)
 set(script ${CMAKE_BINARY_DIR}/libtandem.map)
-file(CONFIGURE OUTPUT ${script} CONTENT "TANDEM_0 {\n  global:\n${functions}  local:\n    *;\n};\n" @ONLY)
+file(CONFIGURE OUTPUT ${script} CONTENT "TANDEM_0 {\n  global:\n${functions};\n  local:\n    *;\n};\n" @ONLY)
 
 add_library(libtandem SHARED $<TARGET_OBJECTS:tandem_lib>)
 set_target_properties(libtandem PROPERTIES OUTPUT_NAME tandem EXPORT_NAME tandem VERSION ${PROJECT_VERSION} SOVERSION 0
