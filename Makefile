@@ -13,7 +13,7 @@ SCHEMAS ?= 100000
 SCHEMAS_SEED ?= 0
 PREFIX ?= /usr/local
 DESTDIR ?=
-VERSION = $(shell sed -n 's/^project(tandem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+VERSION = $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)
 
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache

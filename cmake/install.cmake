@@ -1,8 +1,8 @@
 # What `make install` and the packages put where (GNUInstallDirs): program, manual, completions, unit.
 include(GNUInstallDirs)
-set(TANDEM_SYSTEMD_DIR lib/systemd/system CACHE PATH "Where units of systemd go, below the prefix")
-set(TANDEM_UDEV_DIR lib/udev/rules.d CACHE PATH "Where rules of udev go, below the prefix")
-set(TANDEM_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE PATH "Where completions of zsh go, below the prefix")
+set(TANDEM_SYSTEMD_DIR lib/systemd/system CACHE STRING "Where units of systemd go, below the prefix")
+set(TANDEM_UDEV_DIR lib/udev/rules.d CACHE STRING "Where rules of udev go, below the prefix")
+set(TANDEM_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where completions of zsh go, below the prefix")
 
 # Manual and completions are written by the program itself, from what --help is made of.
 set(manual ${CMAKE_BINARY_DIR}/manual)

@@ -94,7 +94,7 @@ prefix() {
 ls "$build"/deb/tandem_*.deb > /dev/null || die "there are no packages: run make deb"
 say "the unit"
 sed "s,/usr/bin/tandem,$build/tandem," "$build/tandem.service" | sed "s,/usr/local/bin/tandem,$build/tandem," > "$folder/tandem.service"
-systemd-analyze verify "$folder/tandem.service"
+systemd-analyze --man=no verify "$folder/tandem.service"
 packages
 prefix
 rm -rf "$folder/packages" "$folder/prefix"
