@@ -24,7 +24,7 @@ LIMIT_S = 300
 
 class System:
     def __init__(self, root, program, variables):
-        self.command = ["chroot", "--userspec=tandem:tandem", root, program]
+        self.command = ["/usr/sbin/chroot", "--userspec=tandem:tandem", root, program]
         self.environment = {"PATH": "/usr/bin:/bin", "HOME": "/var/lib/tandem", "LC_ALL": "C.UTF-8", **variables}
 
     def start(self, *arguments):
@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--program", required=True)
     options = parser.parse_args()
     state = os.path.join(options.root, "var/lib/tandem")
-    subprocess.run(["chroot", options.root, "install", "-d", "-o", "tandem", "-g", "tandem", "/var/lib/tandem"], check=True)
+    subprocess.run(["/usr/sbin/chroot", options.root, "install", "-d", "-o", "tandem", "-g", "tandem", "/var/lib/tandem"], check=True)
     open(os.path.join(state, "mine"), "w", encoding="utf-8").close()
     with open(TALES, "rb") as file:
         model = file.read()
