@@ -25,7 +25,7 @@ function(tandem_module name)
   cmake_parse_arguments(module "" "" "sources;libraries" ${ARGN})
   add_library(tandem_module_${name} MODULE ${module_sources})
   set_target_properties(tandem_module_${name} PROPERTIES OUTPUT_NAME tandem-${name} UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} INSTALL_RPATH_USE_LINK_PATH ON)
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   target_include_directories(tandem_module_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tandem_module_${name} PRIVATE ${module_libraries} fmt::fmt spdlog::spdlog Threads::Threads)
   list(APPEND TANDEM_MODULES tandem_module_${name})

@@ -46,8 +46,15 @@ engine::BenchmarkOptions benchmark_options(const BenchOptions& options) {
     return benchmark;
 }
 
-Status measure(const BenchOptions& options, const Subject& subject, user::Devices& devices, device::Backend& backend,
-               BenchReport& report) {
+// What the model runs on: `job` is null where it is one process.
+struct BenchDevice {
+    user::Devices& devices;
+    device::Backend& backend;
+    const RankJob* job = nullptr;
+};
+
+Status measure(const BenchOptions& options, const Subject& subject, const BenchDevice& device, BenchReport& report) {
+    auto& [devices, backend, job] = device;
     report.rates = TRY(devices.measure_rates());
     note(fmt::format("{} ({}) reads {:.1f} GB/s; bringing the weights there", backend.describe().name,
                      backend.describe().hardware, report.rates.read_bytes_per_s / 1e9));
@@ -62,7 +69,7 @@ Status measure(const BenchOptions& options, const Subject& subject, user::Device
     report.device = backend.describe();  // says which layers several devices have
     const auto add = [&](engine::BenchmarkRow row) {
         report.rows.push_back(std::move(row));
-        report.shares.push_back(devices.last_shares());
+        report.shares.push_back(job != nullptr ? job->last_step() : devices.last_shares());
         note(describe(report, report.rows.back()));
     };
     for (int context : options.contexts) {
@@ -146,7 +153,7 @@ Result<int> bench(BenchOptions& options) {
         TRY(tune_npu(options, subject, backend->describe().hardware));
     }
     BenchReport report{.model = subject.checkpoint->name(), .device = backend->describe()};
-    TRY(measure(options, subject, devices, *backend, report));
+    TRY(measure(options, subject, {devices, *backend, job.get()}, report));
     print(options.json ? to_json(report) : to_text(report) + (job ? job->report_text() : std::string()));
     return agrees(report) ? 0 : kExitFailed;
 }

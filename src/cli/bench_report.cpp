@@ -105,15 +105,21 @@ std::string profile_table(const BenchReport& report, const BenchmarkRow& row) {
 // What each of several devices did of the step before the profile, or of a prompt's last chunk.
 std::string shares_table(const BenchmarkRow& row, const plan::StepShares& step) {
     if (step.devices.empty()) return {};
-    Table table({"", "", "PREDICTED MS", "MEASURED MS", "OF THE STEP"}, {2, 3, 4});
+    Table table({"", "", "PREDICTED MS", "MEASURED MS", "OF THE STEP", "SENT"}, {2, 3, 4, 5});
     for (const plan::StepShares::Share& share : step.devices) {
         table.add({share.device, share.part,
                    share.predicted_s > 0 ? fmt::format("{:.3f}", share.predicted_s * 1e3) : "-",
-                   fmt::format("{:.3f}", share.busy_s * 1e3), percent(share.busy_s / step.seconds)});
+                   fmt::format("{:.3f}", share.busy_s * 1e3), percent(share.busy_s / step.seconds),
+                   share.sent_bytes > 0 ? format_bytes(share.sent_bytes) : "-"});
     }
-    return fmt::format("\n{}: a step of {:.3f} ms, in which the devices had nothing to do for {:.0f} % (bubble)\n",
-                       name_of(row), step.seconds * 1e3, 100 * step.bubble()) +
-           table.to_string();
+    std::string text =
+        fmt::format("\n{}: a step of {:.3f} ms, in which the devices had nothing to do for {:.0f} % (bubble)\n",
+                    name_of(row), step.seconds * 1e3, 100 * step.bubble()) +
+        table.to_string();
+    if (step.alone_s > 0)
+        text += fmt::format("one of them alone should take {:.3f} ms: efficiency {:.0f} % of {} times its rate\n",
+                            step.alone_s * 1e3, 100 * step.efficiency(), step.devices.size());
+    return text;
 }
 
 Json to_json(const plan::StepShares& step) {
@@ -122,9 +128,14 @@ Json to_json(const plan::StepShares& step) {
         devices.push_back({{"device", share.device},
                            {"part", share.part},
                            {"predicted_ms", share.predicted_s > 0 ? Json(share.predicted_s * 1e3) : Json()},
-                           {"busy_ms", share.busy_s * 1e3}});
+                           {"busy_ms", share.busy_s * 1e3},
+                           {"sent_bytes", share.sent_bytes}});
     }
-    return {{"ms", step.seconds * 1e3}, {"bubble", step.bubble()}, {"devices", std::move(devices)}};
+    return {{"ms", step.seconds * 1e3},
+            {"bubble", step.bubble()},
+            {"alone_ms", step.alone_s > 0 ? Json(step.alone_s * 1e3) : Json()},
+            {"efficiency", step.alone_s > 0 ? Json(step.efficiency()) : Json()},
+            {"devices", std::move(devices)}};
 }
 
 }  // namespace

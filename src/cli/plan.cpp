@@ -17,6 +17,7 @@ namespace tandem::cli {
 namespace {
 
 constexpr int kMostTogether = 256;  // sequences that are tried for a target
+constexpr int kMostMachines = 64;
 
 struct PlanOptions {
     std::string model = "gemma3-27b";
@@ -35,6 +36,8 @@ struct PlanOptions {
     double npu_watts = PlacementQuestion().npu_watts;
     bool json = false;
     std::string svg;
+    int machines = 0;  // together; 0: not asked for
+    std::vector<std::string> links = {"2.5gbe", "10gbe", "usb4"};
 
     // Figures that are not this machine's.
     bool is_imagined() const { return gpu_tflops > 0 || gpu_gb_per_s > 0 || !array.empty(); }
@@ -223,6 +226,19 @@ Status add_placements(const graph::Program& program, const PlanOptions& options,
     return options.svg.empty() ? Status(Ok{}) : write_plan_chart(options.svg, options.model, report.placements->rows);
 }
 
+Status add_clusters(const graph::Program& program, const PlanOptions& options, PlanReport& report) {
+    const PlanDevice& device = report.machine.devices.front();
+    report.cluster = {.most_machines = options.machines,
+                      .links = options.links,
+                      .batches = options.batches,
+                      .prompt = options.prompts.empty() ? std::min(4096, report.trained_context) : options.prompts[0],
+                      .shape = report.shape,
+                      .speeds = device.speeds,
+                      .room_bytes = device.room_bytes};
+    report.clusters = TRY(plan_clusters(program, report.cluster));
+    return options.svg.empty() ? Status(Ok{}) : write_cluster_chart(options.svg, options.model, report.clusters);
+}
+
 Result<int> plan_model(const PlanOptions& options) {
     if (options.machine == "list") {
         print(options.json ? machines_json() : machines_text());
@@ -241,7 +257,7 @@ Result<int> plan_model(const PlanOptions& options) {
     add_lines(program, options, report);
     add_types(program, report);
     if (options.target > 0) report.target = find_target(program, options.target, report);
-    TRY(add_placements(program, options, report));
+    TRY(options.machines > 0 ? add_clusters(program, options, report) : add_placements(program, options, report));
     print(options.json ? to_json(report) : to_text(report));
     return 0;
 }
@@ -252,11 +268,21 @@ constexpr const char* kPlanFooter =
     "published and reckoned figures, each with its source. Prompts with an NPU are shown as docs/npu.md has them.\n"
     "Examples:\n"
     "  tandem plan gemma3:4b                            does it fit here, how fast would it be, what limits it\n"
-    "  tandem plan gemma3-27b --machine 780m --target 81    what 81 tokens/s would take there";
+    "  tandem plan gemma3-27b --machine 780m --target 81    what 81 tokens/s would take there\n"
+    "  tandem plan llama3.3-70b --machine 780m --machines 8 --link 2.5gbe    what up to 8 of them do together";
 
 void add_machine_options(CLI::App& app, PlanOptions& options) {
     app.add_option("--machine", options.machine, "here, one of those that `list` lists, or list (here)")
         ->option_text("NAME");
+    CLI::Option* const machines =
+        app.add_option("--machines", options.machines, "So many of it over a network, each with some of the layers")
+            ->option_text("N")
+            ->check(CLI::Range(1, kMostMachines));
+    app.add_option("--link", options.links, "Of these networks: 1gbe, 2.5gbe, 10gbe, usb4 (2.5gbe,10gbe,usb4)")
+        ->option_text("NAME,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->needs(machines);
     app.add_option("--device", options.device.device,
                    "Of this machine: as for `tandem run`; auto: its best, and the CPU (auto)")
         ->option_text("DEVICE");
@@ -311,7 +337,7 @@ Command add_plan(CLI::App& parent) {
     app->add_option("--target", options->target, "Tokens a second: say what they would take")
         ->option_text("X")
         ->check(CLI::Range(0.001, 1e9));
-    app->add_option("--svg", options->svg, "Draw the placements of prompts with an NPU into this file")
+    app->add_option("--svg", options->svg, "Draw the placements of prompts with an NPU, or --machines, into this file")
         ->option_text("FILE");
     app->add_flag("--json", options->json, "Print JSON");
     app->footer(kPlanFooter);

@@ -73,6 +73,14 @@ std::string legend() {
 
 }  // namespace
 
+std::string svg_begin(int width, int height, std::string_view title) {
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        "<text x=\"{}\" y=\"28\" font-size=\"17\">{}</text>\n",
+        width, height, kLeft, xml_text(title));
+}
+
 Status write_plan_chart(const std::string& path, const std::string& title, const std::vector<PlanRow>& rows) {
     double most = 1;
     std::map<int, std::vector<PlanRow>> groups;
@@ -80,11 +88,7 @@ Status write_plan_chart(const std::string& path, const std::string& title, const
         most = std::max(most, row.tokens_per_s());
         groups[row.prompt].push_back(row);
     }
-    std::string svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-        "<text x=\"{}\" y=\"28\" font-size=\"17\">{}: tokens of a prompt per second, predicted, not measured</text>\n",
-        kWidth, kHeight, kLeft, xml_text(title));
+    std::string svg = svg_begin(kWidth, kHeight, title + ": tokens of a prompt per second, predicted, not measured");
     int x = kLeft;
     for (const auto& [prompt, group] : groups) {
         const int begin = x;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,6 +23,9 @@ struct PlanRow {
 
     double tokens_per_s() const { return prompt / seconds; }
 };
+
+// The beginning of such a file, with a title.
+std::string svg_begin(int width, int height, std::string_view title);
 
 // An SVG file: groups of bars, each with its figure.
 Status write_plan_chart(const std::string& path, const std::string& title, const std::vector<PlanRow>& rows);

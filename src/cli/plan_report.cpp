@@ -227,9 +227,37 @@ void add_placements(const PlanReport& report, Json& json) {
     json["alone"] = alone_json(report.placements->alone);
 }
 
+Json clusters_json(const PlanReport& report) {
+    Json list = Json::array();
+    for (const ClusterLine& line : report.clusters) {
+        Json points = Json::array();
+        for (const ClusterPoint& point : line.points) {
+            points.push_back({{"machines", point.machines},
+                              {"layers", point.most_layers},
+                              {"memory_bytes", point.most_bytes},
+                              {"micro_batches", point.forecast.micro_batches},
+                              {"tokens_per_s", point.forecast.tokens_per_s()},
+                              {"busy_s", point.forecast.busy_s},
+                              {"bubble", point.forecast.bubble()},
+                              {"wire_bytes_per_token", point.forecast.wire_bytes / point.forecast.tokens},
+                              {"efficiency", point.efficiency},
+                              {"pays", point.pays}});
+        }
+        const bool decode = line.sequences > 0;
+        list.push_back({{"link", line.link},
+                        {"kind", decode ? "decode" : "prompt"},
+                        {"sequences", decode ? line.sequences : 1},
+                        {decode ? "context" : "prompt", decode ? report.shape.context : report.cluster.prompt},
+                        {"pays_up_to", line.pays_up_to()},
+                        {"points", std::move(points)}});
+    }
+    return list;
+}
+
 }  // namespace
 
 std::string to_text(const PlanReport& report) {
+    if (!report.clusters.empty()) return heading(report) + to_text(report.cluster, report.clusters);
     std::string text = heading(report) + fits_table(report) + lines_table(report) + types_table(report);
     text += target_text(report);
     if (report.placements) {
@@ -262,6 +290,7 @@ std::string to_json(const PlanReport& report) {
                  {"types", std::move(types)},
                  {"target", report.target ? target_json(*report.target) : Json()}};
     if (report.placements) add_placements(report, json);
+    if (!report.clusters.empty()) json["clusters"] = clusters_json(report);
     return json_text(json);
 }
 
@@ -281,7 +310,13 @@ std::string machines_text() {
         const std::string lines = table.to_string();
         text += lines.substr(lines.find('\n') + 1) + "\n";
     }
-    return text + "here: this machine, as measured (tandem doctor)\n";
+    text += "here: this machine, as measured (tandem doctor)\n\n";
+    for (const plan::Link& link : plan::known_links()) {
+        text += fmt::format("--link {}: {}; {} MB/s ({}: {}), a hop of {} us ({}: {})\n", link.name, link.title,
+                            link.mb_per_s.value, name(link.mb_per_s.origin), link.mb_per_s.source, link.hop_us.value,
+                            name(link.hop_us.origin), link.hop_us.source);
+    }
+    return text;
 }
 
 std::string machines_json() {
@@ -293,7 +328,14 @@ std::string machines_json() {
                                      .devices = {},
                                      .npu = std::string(machine.npu)}));
     }
-    return json_text({{"machines", std::move(list)}});
+    Json links = Json::array();
+    for (const plan::Link& link : plan::known_links()) {
+        links.push_back({{"name", link.name},
+                         {"title", link.title},
+                         {"mb_per_s", figure_json(link.mb_per_s)},
+                         {"hop_us", figure_json(link.hop_us)}});
+    }
+    return json_text({{"machines", std::move(list)}, {"links", std::move(links)}});
 }
 
 }  // namespace tandem::cli

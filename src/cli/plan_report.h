@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/plan_cluster.h"
 #include "cli/plan_placements.h"
 #include "engine/memory_need.h"
 #include "plan/forecast.h"
@@ -79,6 +80,8 @@ struct PlanReport {
     std::optional<PlanTarget> target = {};
     PlacementQuestion question = {};
     std::optional<PlacementReport> placements = {};
+    ClusterQuestion cluster = {};
+    std::vector<ClusterLine> clusters = {};  // empty: not asked for
 };
 
 std::string to_text(const PlanReport& report);

@@ -12,6 +12,7 @@
 
 #include "base/module.h"
 #include "cli/command.h"
+#include "cli/machine_profile.h"
 #include "cli/model_source.h"
 #include "cli/text_output.h"
 #include "ranks/mpi.h"
@@ -98,7 +99,8 @@ Result<std::unique_ptr<device::Backend>> RankJob::together(std::unique_ptr<devic
                                                            user::Devices& devices) {
     if (has_met_) return fail("another model cannot be loaded: the ranks of a job have one model");
     has_met_ = true;
-    const bool on_cpu = local->describe().kind == device::Kind::cpu;
+    const device::Description own = local->describe();
+    const bool on_cpu = own.kind == device::Kind::cpu;
     std::shared_ptr<ranks::Ranks> met =
         TRY(ranks::Ranks::meet(post_, greeting(local.get(), ""),
                                {.split = split_,
@@ -107,12 +109,20 @@ Result<std::unique_ptr<device::Backend>> RankJob::together(std::unique_ptr<devic
                                 .exact_rows = options_.exact}));
     const std::lock_guard lock(mutex_);
     ranks_ = met;
+    const std::optional<DeviceProfile> profile = kept_profile(profile_file(), own);
+    if (profile && met->are_alike()) speeds_ = profile->speeds;
     return ranks::make_backend(std::move(met), std::move(local));
 }
 
 std::vector<ranks::StageReport> RankJob::report() const {
     const std::lock_guard lock(mutex_);
     return ranks_ ? ranks_->report() : std::vector<ranks::StageReport>();
+}
+
+plan::StepShares RankJob::last_step() const {
+    const std::lock_guard lock(mutex_);
+    if (!ranks_) return {};
+    return ranks_->last_step(speeds_ ? &*speeds_ : nullptr);
 }
 
 // Busy: of the time that steps took. What all are busy together is what one machine would have needed.
@@ -122,34 +132,24 @@ std::string RankJob::report_text() const {
     const auto steps = static_cast<double>(ranks_->steps());
     const double whole = ranks_->step_seconds();
     const std::vector<ranks::StageReport> stages = ranks_->report();
-    Table table({"RANK", "HOST", "DEVICE", "LAYERS", "WEIGHTS", "BUSY MS/STEP", "PREDICTED", "WAITS MS/STEP", "BUSY",
-                 "SENT/STEP", "HOP US"},
-                {4, 5, 6, 7, 8, 9, 10});
+    Table table(
+        {"RANK", "HOST", "DEVICE", "LAYERS", "WEIGHTS", "BUSY MS/STEP", "WAITS MS/STEP", "BUSY", "SENT/STEP", "HOP US"},
+        {4, 5, 6, 7, 8, 9});
     double busy = 0;
-    double predicted = 0;
     for (const ranks::StageReport& stage : stages) {
         busy += stage.seconds.busy;
-        predicted += stage.predicted_share;
-    }
-    for (const ranks::StageReport& stage : stages) {
-        const double expected = predicted > 0 ? busy * stage.predicted_share / predicted : 0;
-        table.add(
-            {std::to_string(stage.rank), stage.host, stage.device,
-             stage.first_layer == stage.end_layer ? "-"
-                                                  : fmt::format("{} to {}", stage.first_layer, stage.end_layer - 1),
-             format_bytes(stage.weight_bytes), fmt::format("{:.3f}", stage.seconds.busy / steps * 1e3),
-             fmt::format("{:.3f}", expected / steps * 1e3), fmt::format("{:.3f}", stage.seconds.waiting / steps * 1e3),
-             fmt::format("{:.0f} %", 100 * stage.seconds.busy / whole),
-             format_bytes(static_cast<uint64_t>(static_cast<double>(stage.sent_bytes) / steps)),
-             fmt::format("{:.0f}", stage.hop_seconds * 1e6)});
+        table.add({std::to_string(stage.rank), stage.host, stage.device, stage.layers(),
+                   format_bytes(stage.weight_bytes), fmt::format("{:.3f}", stage.seconds.busy / steps * 1e3),
+                   fmt::format("{:.3f}", stage.seconds.waiting / steps * 1e3),
+                   fmt::format("{:.0f} %", 100 * stage.seconds.busy / whole),
+                   format_bytes(static_cast<uint64_t>(static_cast<double>(stage.sent_bytes) / steps)),
+                   fmt::format("{:.0f}", stage.hop_seconds * 1e6)});
     }
     const double ranks = static_cast<double>(stages.size());
     return fmt::format("\n{} steps of {:.3f} ms over {} ranks\n", ranks_->steps(), whole / steps * 1e3, stages.size()) +
            table.to_string() +
-           fmt::format(
-               "bubble: {:.0f} % of the ranks' time; {:.2f} ranks busy at once (one machine alone: 1); "
-               "predicted: the busy time of all, shared by the cost model\n",
-               100 * (1 - busy / whole / ranks), busy / whole);
+           fmt::format("bubble: {:.0f} % of the ranks' time; {:.2f} ranks busy at once (one machine alone: 1)\n",
+                       100 * (1 - busy / whole / ranks), busy / whole);
 }
 
 Result<int> RankJob::work(const std::function<Result<const models::Model*>()>& open) {

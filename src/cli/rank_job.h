@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +40,8 @@ class RankJob {
 
     // What the ranks have and did; empty before a model is there. From any thread.
     std::vector<ranks::StageReport> report() const;
+    // Each rank's share of the last step; predicted where all are alike and rank 0's device was measured (`doctor`).
+    plan::StepShares last_step() const;
     // As `tandem bench` prints it.
     std::string report_text() const;
     std::string failure() const { return post_->failure(); }
@@ -58,6 +61,7 @@ class RankJob {
     std::shared_ptr<ranks::Post> post_;
     mutable std::mutex mutex_;
     std::shared_ptr<ranks::Ranks> ranks_;
+    std::optional<plan::Speeds> speeds_;  // of a rank's device
     bool has_met_ = false;
     std::atomic<bool> unwatched_ = false;
     std::thread watcher_;

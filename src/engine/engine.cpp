@@ -69,7 +69,7 @@ Status check_cache_fits(const models::Model& model, const device::Backend& backe
     // A CPU reads weights from the file, and can do so again.
     const uint64_t weights = device.kind == device::Kind::cpu ? 0 : model.weights.size_bytes();
     const uint64_t room = less(device.free_bytes(), weights);
-    const uint64_t needed = cache_bytes(model.program, plan, groups);
+    const uint64_t needed = cache_shape(model.program, plan, groups).size_bytes();
     if (room == 0 || needed <= room) return Ok{};  // weights that do not fit are the device's to tell
     CachePlan smaller = plan;
     smaller.sequences = 1;
@@ -78,7 +78,8 @@ Status check_cache_fits(const models::Model& model, const device::Backend& backe
     for (int step = plan.context; step > 0; step /= 2) {
         smaller.context = fits + step;
         if (smaller.context > plan.context) continue;
-        if (cache_bytes(model.program, smaller, plan_cache(model.program, smaller, 0)) <= room) fits = smaller.context;
+        if (cache_shape(model.program, smaller, plan_cache(model.program, smaller, 0)).size_bytes() <= room)
+            fits = smaller.context;
     }
     return fail(
         "--context {}: its cache of {} MiB does not fit into the {} MiB that {} has free beside the weights: "

@@ -7,22 +7,18 @@
 
 namespace tandem::engine {
 
-namespace {
-
-uint64_t cache_need(const graph::Program& program, const MemoryShape& shape) {
+device::CacheShape cache_need(const graph::Program& program, const MemoryShape& shape) {
     const CachePlan plan{
         .context = shape.context, .sequences = shape.sequences, .rows = shape.rows, .dtype = shape.kv_dtype};
-    return cache_bytes(program, plan, plan_cache(program, plan, std::numeric_limits<uint64_t>::max()));
+    return cache_shape(program, plan, plan_cache(program, plan, std::numeric_limits<uint64_t>::max()));
 }
-
-}  // namespace
 
 MemoryNeed memory_need(const graph::Program& program, const MemoryShape& shape) {
     MemoryNeed need;
     for (const graph::Value& value : program.values) {
         if (value.kind == graph::Value::Kind::weight) need.weight_bytes += value.type.size_bytes({});
     }
-    need.cache_bytes = cache_need(program, shape);
+    need.cache_bytes = cache_need(program, shape).size_bytes();
     const graph::Program drawing = graph::keep_results(program, {"next"});
     need.work_bytes = graph::plan_memory(drawing, {.tokens = shape.rows, .outputs = shape.sequences}).size_bytes;
     return need;

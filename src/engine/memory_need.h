@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "device/backend.h"
 #include "graph/program.h"
 
 namespace tandem::engine {
@@ -23,6 +24,9 @@ struct MemoryNeed {
 
     uint64_t total() const { return weight_bytes + cache_bytes + work_bytes; }
 };
+
+// The cache as the engine would lay it out.
+device::CacheShape cache_need(const graph::Program& program, const MemoryShape& shape);
 
 // A device may need more for its own layouts and compiled kernels.
 MemoryNeed memory_need(const graph::Program& program, const MemoryShape& shape);

@@ -86,17 +86,17 @@ std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const Cac
     }
     for (int sequences = plan.sequences; sequences > 0; sequences /= 2) {
         fill(sequences, int64_t{sequences} * plan.context);
-        if (cache_bytes(program, plan, groups) <= free_bytes / 2) break;
+        if (cache_shape(program, plan, groups).size_bytes() <= free_bytes / 2) break;
     }
     return groups;
 }
 
-uint64_t cache_bytes(const graph::Program& program, const CachePlan& plan, const std::vector<KvBlocks::Group>& groups) {
-    return device::CacheShape{.layers = program.caches,
-                              .dtype = plan.dtype,
-                              .block_tokens = plan.block_tokens,
-                              .blocks = block_counts(groups)}
-        .size_bytes();
+device::CacheShape cache_shape(const graph::Program& program, const CachePlan& plan,
+                               const std::vector<KvBlocks::Group>& groups) {
+    return {.layers = program.caches,
+            .dtype = plan.dtype,
+            .block_tokens = plan.block_tokens,
+            .blocks = block_counts(groups)};
 }
 
 Result<std::unique_ptr<Runner>> Runner::open(const models::Model& model, device::Backend& backend, Options options) {

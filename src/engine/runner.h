@@ -42,7 +42,8 @@ struct CachePlan {
 // much again so that prompts are found which came before.
 std::vector<KvBlocks::Group> plan_cache(const graph::Program& program, const CachePlan& plan, uint64_t free_bytes);
 
-uint64_t cache_bytes(const graph::Program& program, const CachePlan& plan, const std::vector<KvBlocks::Group>& groups);
+device::CacheShape cache_shape(const graph::Program& program, const CachePlan& plan,
+                               const std::vector<KvBlocks::Group>& groups);
 
 // What a step is run for.
 enum class Wanted : uint8_t { tokens, tokens_and_logits, logits, hidden };

@@ -402,6 +402,24 @@ SyntheticSpec dense(const char* family, int dim, int layers, int heads, int kv_h
             .mix = find_mix("q4_k_m")};
 }
 
+SyntheticSpec gpt_oss(int layers, int experts) {
+    return {.family = "gpt-oss",
+            .dim = 2880,
+            .layers = layers,
+            .heads = 64,
+            .kv_heads = 8,
+            .head_dim = 64,
+            .ffn_dim = 2880,
+            .vocab = 201088,
+            .context_length = 131072,
+            .window = 128,
+            .rope_factor = 32.0F,
+            .experts = experts,
+            .used_experts = 4,
+            .expert_ffn_dim = 2880,
+            .mix = find_mix("mxfp4_moe")};
+}
+
 SyntheticSpec untied(SyntheticSpec spec) {
     spec.untied = true;
     return spec;
@@ -478,22 +496,8 @@ std::span<const NamedShape> named_shapes() {
           .expert_ffn_dim = 768,
           .type = DType::q4_k,
           .embedding = DType::q6_k}},
-        {"gpt-oss-20b",
-         {.family = "gpt-oss",
-          .dim = 2880,
-          .layers = 24,
-          .heads = 64,
-          .kv_heads = 8,
-          .head_dim = 64,
-          .ffn_dim = 2880,
-          .vocab = 201088,
-          .context_length = 131072,
-          .window = 128,
-          .rope_factor = 32.0F,
-          .experts = 32,
-          .used_experts = 4,
-          .expert_ffn_dim = 2880,
-          .mix = find_mix("mxfp4_moe")}},
+        {"gpt-oss-20b", gpt_oss(24, 32)},
+        {"gpt-oss-120b", gpt_oss(36, 128)},
         {"gemma4-26b-a4b",
          {.family = "gemma4",
           .dim = 2816,
@@ -547,6 +551,7 @@ std::span<const NamedShape> named_shapes() {
         {"llama3.2-1b", llama_3_2_1b()},
         {"llama3.2-3b", long_context(dense("llama", 3072, 28, 24, 8, 8192, 128256))},
         {"llama3.1-8b", long_context(untied(dense("llama", 4096, 32, 32, 8, 14336, 128256)))},
+        {"llama3.3-70b", long_context(untied(dense("llama", 8192, 80, 64, 8, 28672, 128256)))},
         {"mistral-7b", untied(dense("llama", 4096, 32, 32, 8, 14336, 32768))},
         {"qwen2.5-coder-7b", untied(dense("qwen2", 3584, 28, 28, 4, 18944, 152064))},
     };

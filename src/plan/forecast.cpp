@@ -118,11 +118,15 @@ class StepForecast {
     Forecast forecast_;
 };
 
-Forecast forecast_step(const Program& program, const StepShape& step, const Speeds& speeds) {
-    return StepForecast(graph::keep_results(program, {"next"}), step, speeds).make();
+Forecast forecast_draws(const Program& program, const StepShape& step, const Speeds& speeds) {
+    return forecast_step(graph::keep_results(program, {"next"}), step, speeds);
 }
 
 }  // namespace
+
+Forecast forecast_step(const Program& part, const StepShape& step, const Speeds& speeds) {
+    return StepForecast(part, step, speeds).make();
+}
 
 std::string_view Forecast::limited_by() const {
     const std::array<std::pair<double, std::string_view>, 5> parts = {{{reading_s, "reading weights"},
@@ -151,7 +155,7 @@ Forecast& Forecast::operator+=(const Forecast& next) {
 Forecast forecast_decode(const Program& program, int sequences, int context, DType kv_dtype, const Speeds& speeds) {
     StepShape step{.extents = {.tokens = sequences, .outputs = sequences}, .kv_dtype = kv_dtype};
     step.sequences.assign(static_cast<size_t>(sequences), {.past = context, .rows = 1});
-    Forecast forecast = forecast_step(program, step, speeds);
+    Forecast forecast = forecast_draws(program, step, speeds);
     forecast.tokens = sequences;
     return forecast;
 }
@@ -162,7 +166,7 @@ Forecast forecast_prompt(const Program& program, int tokens, int chunk, DType kv
         const int rows = std::min(chunk, tokens - past);
         StepShape step{.extents = {.tokens = rows, .outputs = past + rows == tokens ? 1 : 0}, .kv_dtype = kv_dtype};
         step.sequences.push_back({.past = past, .rows = rows});
-        Forecast part = forecast_step(program, step, speeds);
+        Forecast part = forecast_draws(program, step, speeds);
         part.tokens = rows;
         whole += part;
     }

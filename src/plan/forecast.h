@@ -32,6 +32,9 @@ struct Forecast {
     Forecast& operator+=(const Forecast& next);  // one after another
 };
 
+// A step of a Program or of a part of one, with all that it makes.
+Forecast forecast_step(const graph::Program& part, const graph::StepShape& step, const Speeds& speeds);
+
 // A step in which each of the sequences, with `context` positions behind it, draws a token.
 Forecast forecast_decode(const graph::Program& program, int sequences, int context, DType kv_dtype,
                          const Speeds& speeds);

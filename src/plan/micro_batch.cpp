@@ -24,6 +24,14 @@ int micro_rows(int64_t step_rows, int most) {
     return static_cast<int>(std::min({step_rows, int64_t{most}, std::max(kFewest, step_rows / kMicroBatches)}));
 }
 
+int prompt_rows(int rows, int ranks, int least) {
+    return std::clamp((rows + 4 * ranks - 1) / (4 * ranks), std::min(least, rows), kMicroRows);
+}
+
+int group_rows(int sequences, int ranks) {
+    return (sequences + ranks - 1) / ranks;
+}
+
 bool brings_prompt(const device::Batch& batch) {
     return std::any_of(batch.sequences.begin(), batch.sequences.end(),
                        [](const device::SequenceRows& rows) { return rows.rows > 1; });

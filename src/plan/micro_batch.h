@@ -20,6 +20,11 @@ inline constexpr int kMicroBatches = 4;
 inline constexpr int kMicroRows = 512;
 int micro_rows(int64_t step_rows, int most = kMicroRows);
 
+// Over so many ranks: a prompt's rows follow one another through them in several micro-batches, none smaller than
+// `least` if there are so many; sequences that draw are as many groups as there are ranks.
+int prompt_rows(int rows, int ranks, int least);
+int group_rows(int sequences, int ranks);
+
 // Whether a sequence has more than one row.
 bool brings_prompt(const device::Batch& batch);
 

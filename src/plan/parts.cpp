@@ -202,7 +202,8 @@ Result<std::vector<int>> units_at(const Parts& parts, const std::vector<int>& la
     std::vector<int> cuts;
     for (const int layer : layer_cuts) {
         const auto unit = std::lower_bound(parts.units.begin(), parts.units.end(), layer);
-        if (unit == parts.units.end() || *unit != layer) {
+        const bool is_end = layer == parts.layers;
+        if (!is_end && (unit == parts.units.end() || *unit != layer)) {
             return fail(
                 "--split: layer {} uses keys and values of a layer before it, so it stays with those from {} on", layer,
                 *std::prev(unit));

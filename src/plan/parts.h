@@ -28,7 +28,7 @@ Result<Parts> parts_of(const graph::Program& program);
 // With a cache of that shape, which is the Program's.
 PartBytes part_bytes(const Parts& parts, const device::CacheShape& cache);
 
-// Numbers of layers as numbers of units; fails where one is inside a unit.
+// Numbers of layers as numbers of units, up to the one past the last; fails where one is inside a unit.
 Result<std::vector<int>> units_at(const Parts& parts, const std::vector<int>& layer_cuts);
 
 // Segments for stages of units: what is before the first layer goes with it, what is after the last with that.

@@ -20,13 +20,17 @@ struct StepShares {
         std::string device;
         std::string part;  // "layers 0 to 11"
         double busy_s = 0;
-        double predicted_s = 0;  // of what it did; 0: not known
+        double predicted_s = 0;   // of what it did; 0: not known
+        uint64_t sent_bytes = 0;  // over a network to the next one
     };
     std::vector<Share> devices;
     double seconds = 0;  // of the whole step
+    double alone_s = 0;  // that one of the devices should take for it; 0: not known
 
     // The share of the time in which the devices, taken together, had nothing to do.
     double bubble() const;
+    // Against as many devices that each do all of it for others, where alone_s is known.
+    double efficiency() const { return alone_s / (seconds * static_cast<double>(devices.size())); }
 };
 
 // Those of the last step, for whoever wants to know.

@@ -128,7 +128,7 @@ Status RanksExecutable::prepare(const graph::Program& program, const graph::Weig
     Writer writer;
     order.write(writer);
     ranks.order(writer.bytes());
-    ranks.note_parts(parts_, weights);
+    ranks.note_parts(kept, parts_, weights);
     whole_cache_ = cache;
     const auto open = [&]() -> Result<std::unique_ptr<Stage>> {
         std::shared_ptr<device::KvCache> local;
@@ -161,15 +161,11 @@ void RanksExecutable::find_results(const graph::Program& program, const std::vec
     }
 }
 
-// A prompt's rows follow one another through the ranks in several micro-batches. Sequences that draw are as many groups
-// as there are ranks, or one.
 int RanksExecutable::micro_rows(const device::Batch& batch, bool grouped) const {
-    constexpr int kMostRows = 512;
     const auto rows = static_cast<int>(batch.tokens.size());
     const int ranks = job_->ranks->post().size();
-    if (batch.sequences.size() == batch.tokens.size()) return grouped ? (rows + ranks - 1) / ranks : rows;
-    const int least = job_->ranks->options().prompt_rows;
-    return std::clamp((rows + 4 * ranks - 1) / (4 * ranks), std::min(least, rows), kMostRows);
+    if (batch.sequences.size() == batch.tokens.size()) return grouped ? plan::group_rows(rows, ranks) : rows;
+    return plan::prompt_rows(rows, ranks, job_->ranks->options().prompt_rows);
 }
 
 void RanksExecutable::order_step(const device::Batch& batch, int rows) {
@@ -220,7 +216,7 @@ Status RanksExecutable::submit(const device::Batch& batch, const device::FindAll
     TRY(std::move(allowed));
     TRY(std::move(ran));
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    ranks.note_step(seconds);
+    ranks.note_step(batch, micro, whole_cache_ ? whole_cache_->shape().dtype : DType::f16, seconds);
     if (draws) groups_.add(rows, grouped, seconds / batch.steps);
     return Ok{};
 }
@@ -250,8 +246,8 @@ class RanksBackend final : public device::Backend {
         now.pools = {{"memory of all ranks", free, free}};
         now.step_rows = std::max(now.step_rows, 8 * job_->ranks->options().prompt_rows);
         for (const StageReport& stage : job_->ranks->report()) {
-            now.details += fmt::format("; rank {} on {} ({}): layers {} to {}", stage.rank, stage.host, stage.device,
-                                       stage.first_layer, stage.end_layer - 1);
+            now.details +=
+                fmt::format("; rank {} on {} ({}): {}", stage.rank, stage.host, stage.device, stage.layers());
         }
         return now;
     }
@@ -271,7 +267,7 @@ class RanksBackend final : public device::Backend {
                                                         const device::CompileOptions& options) override {
         CHECK(options.shared.empty(), "ranks share no memory");
         if (!job_->has_cuts) {
-            job_->cuts = TRY(job_->ranks->choose_cuts(program, weights));
+            job_->cuts = TRY(job_->ranks->choose_cuts(program));
             job_->has_cuts = true;
         }
         auto executable = std::make_unique<RanksExecutable>(job_);

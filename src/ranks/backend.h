@@ -10,6 +10,8 @@
 #include "device/backend.h"
 #include "device/rates.h"
 #include "plan/learned.h"
+#include "plan/several.h"
+#include "plan/speeds.h"
 #include "ranks/post.h"
 #include "ranks/stage.h"
 
@@ -34,11 +36,13 @@ struct StageReport {
     int first_layer = 0;
     int end_layer = 0;
     uint64_t weight_bytes = 0;
-    StageSeconds seconds = {};   // in all steps
-    StageSeconds last = {};      // in the last one
-    double hop_seconds = 0;      // to the rank after it, of the last one to rank 0
-    uint64_t sent_bytes = 0;     // to the rank after it, of the last one to rank 0
-    double predicted_share = 0;  // of what a step of one row takes on all of them, by the cost model
+    StageSeconds seconds = {};     // in all steps
+    StageSeconds last = {};        // in the last one
+    double hop_seconds = 0;        // to the rank after it, of the last one to rank 0
+    uint64_t sent_bytes = 0;       // to the rank after it, of the last one to rank 0
+    uint64_t last_sent_bytes = 0;  // of it, in the last step
+
+    std::string layers() const;  // "layers 0 to 11"
 };
 
 struct RankOptions {
@@ -63,14 +67,18 @@ class Ranks {
     std::vector<StageReport> report() const;
     uint64_t steps() const;
     double step_seconds() const;  // of all steps, from their begin to their end
+    // Whether all ranks have the same device and processor.
+    bool are_alike() const;
+    // Each rank's share of the last step; with what it should have taken where the speeds of a rank's device are known.
+    plan::StepShares last_step(const plan::Speeds* speeds) const;
 
     // For the device of rank 0.
     void order(std::span<const std::byte> bytes);
-    Result<std::vector<int>> choose_cuts(const graph::Program& program, const graph::Weights& weights);
+    Result<std::vector<int>> choose_cuts(const graph::Program& program);
     // Waits for what each of the others has done; the first error, with the rank's name.
     Status await_done(StageSeconds own);
-    void note_parts(const std::vector<Part>& parts, const graph::Weights& weights);
-    void note_step(double seconds);
+    void note_parts(const graph::Program& program, const std::vector<Part>& parts, const graph::Weights& weights);
+    void note_step(const device::Batch& batch, int micro_rows, DType kv_dtype, double seconds);
     uint64_t free_bytes() const;  // that all may use, as much of each as of the smallest
     uint32_t next_id() { return ++last_id_; }
 
@@ -86,9 +94,16 @@ class Ranks {
 
     mutable std::mutex mutex_;  // of what follows
     std::vector<StageReport> stages_;
-    std::vector<device::Rates> rates_;  // of each rank; empty: all alike, or not asked for
+    graph::Program program_;                // that was compiled last
+    std::vector<graph::Program> programs_;  // of each rank
     uint64_t steps_ = 0;
     double step_seconds_ = 0;
+    struct LastStep {
+        graph::StepShape whole;
+        std::vector<graph::StepShape> pieces;  // micro-batches
+        int times = 1;
+        double seconds = 0;
+    } last_;
 };
 
 // Of the others: introduces itself to rank 0.

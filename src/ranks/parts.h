@@ -1,4 +1,4 @@
-// Parts: a Program cut between layers, each part a Program of its own with the cache layers and weights that it needs.
+// Parts: the pieces of a Program that ranks run, with the cache layers and weights that each needs.
 #pragma once
 
 #include <span>
@@ -16,16 +16,11 @@ struct Part {
     int first_layer = 0;
     int end_layer = 0;               // one past its last
     graph::Program program;          // its results are what later parts take of it and those of the whole that it makes
-    std::vector<int> caches;         // numbers in the whole Program of its cache layers
     std::vector<std::string> takes;  // inputs that parts before it make
 };
 
-// Where layers begin, and after those where the last one ends: numbers of nodes. A layer is what has an attention.
-std::vector<size_t> layer_borders(const graph::Program& program);
-
 // Part i has the layers [cuts[i - 1], cuts[i]), the first also what comes before all layers and the last what comes
-// after them. Equal cuts leave a part empty. Only what the results of the Program need is in any part. Fails where
-// layers on both sides of a cut share keys and values.
+// after them. Equal cuts leave a part empty. Fails where layers on both sides of a cut share keys and values.
 Result<std::vector<Part>> cut_into_parts(const graph::Program& program, std::span<const int> cuts);
 
 // Views of the weights that a Program uses: a device that reads all weights it is given reads no others.

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <map>
-#include <numeric>
 
-#include "plan/split.h"
+#include "plan/cluster.h"
+#include "plan/micro_batch.h"
 #include "ranks/backend.h"
 #include "ranks/order.h"
 #include "ranks/parts.h"
@@ -10,10 +10,6 @@
 namespace tandem::ranks {
 
 namespace {
-
-constexpr int kPromptRows = 512;  // of a prompt, for the split
-
-const graph::StepShape kOneRow{.extents = {.tokens = 1, .outputs = 1}, .sequences = {{.past = 0, .rows = 1}}};
 
 void write(Writer& writer, const Greeting& greeting) {
     for (const std::string* text :
@@ -44,61 +40,13 @@ Status check_alike(const std::string& name, const Greeting& other, const Greetin
     return Ok{};
 }
 
-// What the layers of a model move and compute in a step, and occupy.
-struct LayerWork {
-    std::vector<graph::Work> decode;  // before all layers, of each, behind all
-    std::vector<graph::Work> prompt;
-    std::vector<uint64_t> bytes;
-    uint64_t shared = 0;  // of weights that both ends use
-};
-
-LayerWork work_of_layers(const graph::Program& program, const graph::Weights& weights) {
-    const std::vector<size_t> borders = layer_borders(program);
-    LayerWork work;
-    const size_t pieces = borders.size() + 1;
-    work.decode.resize(pieces);
-    work.prompt.resize(pieces);
-    work.bytes.resize(pieces);
-    std::map<std::string, size_t> counted;
-    const graph::StepShape prompt{.extents = {.tokens = kPromptRows, .outputs = 1},
-                                  .sequences = {{.past = 0, .rows = kPromptRows}}};
-    std::vector<graph::TensorType> types;
-    for (size_t n = 0; n < program.nodes.size(); ++n) {
-        const auto piece = static_cast<size_t>(std::upper_bound(borders.begin(), borders.end(), n) - borders.begin());
-        const graph::Node& node = program.nodes[n];
-        types.clear();
-        for (const graph::ValueId input : node.inputs) types.push_back(program.value(input).type);
-        work.decode[piece] += node.op.work(types, kOneRow);
-        work.prompt[piece] += node.op.work(types, prompt);
-        for (const graph::ValueId input : node.inputs) {
-            const graph::Value& value = program.value(input);
-            if (value.kind != graph::Value::Kind::weight) continue;
-            const graph::WeightView* view = weights.find(value.name);
-            const uint64_t bytes = view == nullptr ? 0 : view->size_bytes();
-            const auto [known, is_new] = counted.emplace(value.name, piece);
-            if (is_new || known->second != piece) work.bytes[piece] += bytes;
-            if (!is_new && known->second == 0 && piece + 1 == pieces) work.shared += bytes;
-        }
-    }
-    return work;
-}
-
-plan::PartSeconds seconds_of(const graph::Work& decode, const graph::Work& prompt, const device::Rates& rates) {
-    const auto seconds = [&](const graph::Work& work) {
-        const double reading = work.bytes / std::max(rates.read_bytes_per_s, 1.0);
-        const double computing = rates.matrix_flops_per_s > 0 ? work.flops / rates.matrix_flops_per_s : 0;
-        return std::max(reading, computing);
-    };
-    return {.decode = seconds(decode), .prompt = seconds(prompt)};
-}
-
-// The nearest cut before it by which no layers are parted that share keys and values.
-std::vector<int> allowed_cuts(const graph::Program& program, std::vector<int> cuts) {
-    for (size_t i = 0; i < cuts.size(); ++i) {
-        while (cuts[i] > 0 && !cut_into_parts(program, std::span(cuts).subspan(i, 1))) --cuts[i];
-    }
-    for (size_t i = cuts.size(); i-- > 1;) cuts[i - 1] = std::min(cuts[i - 1], cuts[i]);
-    return cuts;
+// Of rank 0's micro-batches.
+graph::StepShape shape_of(const device::Batch& batch, DType kv_dtype) {
+    graph::StepShape shape{.extents = {.tokens = std::ssize(batch.tokens), .outputs = std::ssize(batch.output_rows)},
+                           .kv_dtype = kv_dtype};
+    for (const device::SequenceRows& sequence : batch.sequences)
+        shape.sequences.push_back({.past = sequence.past, .rows = sequence.rows});
+    return shape;
 }
 
 }  // namespace
@@ -152,49 +100,38 @@ Result<std::vector<device::Rates>> Ranks::measure_all() {
     return rates;
 }
 
-Result<std::vector<int>> Ranks::choose_cuts(const graph::Program& program, const graph::Weights& weights) {
-    const int layers = static_cast<int>(layer_borders(program).size()) - 1;
-    if (options_.split != "layers") return plan::parse_cuts(options_.split, post_->size(), layers);
-    const bool alike = std::ranges::all_of(greetings_, [&](const Greeting& each) {
-        return each.device == greetings_[0].device && each.hardware == greetings_[0].hardware;
-    });
+// The cache is made afterwards, as large as what the smallest rank has left: here only weights count.
+Result<std::vector<int>> Ranks::choose_cuts(const graph::Program& program) {
+    const plan::Parts parts = TRY(plan::parts_of(program));
+    if (options_.split != "layers") return plan::parse_cuts(options_.split, post_->size(), parts.layers);
     std::vector<device::Rates> rates(greetings_.size(), {.read_bytes_per_s = 1});
-    if (!alike) rates = TRY(measure_all());
-    const LayerWork work = work_of_layers(program, weights);
-    plan::PartBytes bytes{.layers = {work.bytes.begin() + 1, work.bytes.end() - 1},
-                          .first = work.bytes.front(),
-                          .last = work.bytes.back(),
-                          .shared = work.shared};
+    if (!are_alike()) rates = TRY(measure_all());
     std::vector<plan::SplitDevice> devices;
     for (size_t rank = 0; rank < greetings_.size(); ++rank) {
-        plan::SplitDevice& device = devices.emplace_back();
-        device.name = post_->name(static_cast<int>(rank));
-        for (size_t piece = 0; piece < work.decode.size(); ++piece) {
-            const plan::PartSeconds seconds = seconds_of(work.decode[piece], work.prompt[piece], rates[rank]);
-            if (piece == 0) {
-                device.first = seconds;
-            } else if (piece + 1 == work.decode.size()) {
-                device.last = seconds;
-            } else {
-                device.layers.push_back(seconds);
-            }
-        }
-        device.memory_bytes = greetings_[rank].free_bytes;
+        devices.push_back(plan::forecast_device(parts, {.rates = rates[rank]}, DType::f16));
+        devices.back().name = post_->name(static_cast<int>(rank));
+        devices.back().memory_bytes = greetings_[rank].free_bytes;
     }
-    const auto stages = TRY(plan::split_layers(bytes, devices, {.all_devices = layers >= post_->size()}));
+    const device::CacheShape no_cache{.layers = program.caches, .blocks = std::vector<int>(program.caches.size())};
+    const bool enough = std::ssize(parts.units) >= post_->size();
+    const auto stages = TRY(plan::split_layers(plan::part_bytes(parts, no_cache), devices, {.all_devices = enough}));
     std::vector<int> cuts;
-    for (size_t i = 1; i < stages.size(); ++i) cuts.push_back(stages[i].first_layer);
-    while (std::ssize(cuts) + 1 < post_->size()) cuts.push_back(layers);
-    if (!alike) {
-        const std::lock_guard lock(mutex_);
-        rates_ = std::move(rates);
-    }
-    return allowed_cuts(program, std::move(cuts));
+    for (size_t i = 1; i < stages.size(); ++i) cuts.push_back(parts.first_layer(stages[i].first_layer));
+    while (std::ssize(cuts) + 1 < post_->size()) cuts.push_back(parts.layers);
+    return cuts;
 }
 
-void Ranks::note_parts(const std::vector<Part>& parts, const graph::Weights& weights) {
+bool Ranks::are_alike() const {
+    return std::ranges::all_of(greetings_, [&](const Greeting& each) {
+        return each.device == greetings_[0].device && each.hardware == greetings_[0].hardware;
+    });
+}
+
+void Ranks::note_parts(const graph::Program& program, const std::vector<Part>& parts, const graph::Weights& weights) {
     const std::lock_guard lock(mutex_);
     stages_.resize(parts.size());
+    program_ = program;
+    programs_.clear();
     for (size_t rank = 0; rank < parts.size(); ++rank) {
         StageReport& stage = stages_[rank];
         stage.rank = static_cast<int>(rank);
@@ -203,14 +140,7 @@ void Ranks::note_parts(const std::vector<Part>& parts, const graph::Weights& wei
         stage.first_layer = parts[rank].first_layer;
         stage.end_layer = parts[rank].end_layer;
         stage.weight_bytes = weights_of(parts[rank].program, weights).size_bytes();
-        graph::Work work;
-        std::vector<graph::TensorType> types;
-        for (const graph::Node& node : parts[rank].program.nodes) {
-            types.clear();
-            for (const graph::ValueId input : node.inputs) types.push_back(parts[rank].program.value(input).type);
-            work += node.op.work(types, kOneRow);
-        }
-        stage.predicted_share = work.bytes / (rates_.empty() ? 1.0 : std::max(rates_[rank].read_bytes_per_s, 1.0));
+        programs_.push_back(parts[rank].program);
     }
 }
 
@@ -235,16 +165,44 @@ Status Ranks::await_done(StageSeconds own) {
         stages_[rank].seconds += all[rank].seconds;
         stages_[rank].last = all[rank].seconds;
         stages_[rank].hop_seconds = all[rank].hops[next];
+        stages_[rank].last_sent_bytes = all[rank].sent[next] - stages_[rank].sent_bytes;
         stages_[rank].sent_bytes = all[rank].sent[next];
     }
     if (!first_error.empty()) return Error{first_error};
     return Ok{};
 }
 
-void Ranks::note_step(double seconds) {
+void Ranks::note_step(const device::Batch& batch, int micro_rows, DType kv_dtype, double seconds) {
+    std::vector<graph::StepShape> pieces;
+    for (const plan::MicroBatch& each : plan::split(batch, micro_rows))
+        pieces.push_back(shape_of(each.batch, kv_dtype));
     const std::lock_guard lock(mutex_);
     ++steps_;
     step_seconds_ += seconds;
+    last_ = {.whole = shape_of(batch, kv_dtype), .pieces = std::move(pieces), .times = batch.steps, .seconds = seconds};
+}
+
+plan::StepShares Ranks::last_step(const plan::Speeds* speeds) const {
+    const std::lock_guard lock(mutex_);
+    plan::StepShares shares{.devices = {}, .seconds = last_.seconds};
+    if (speeds != nullptr) shares.alone_s = last_.times * forecast_step(program_, last_.whole, *speeds).seconds;
+    for (size_t rank = 0; rank < stages_.size(); ++rank) {
+        const StageReport& stage = stages_[rank];
+        plan::StepShares::Share& share = shares.devices.emplace_back();
+        share.device = fmt::format("rank {}, {} ({})", stage.rank, stage.host, stage.device);
+        share.part = stage.layers();
+        share.busy_s = stage.last.busy;
+        share.sent_bytes = stage.last_sent_bytes;
+        if (speeds == nullptr) continue;
+        for (const graph::StepShape& piece : last_.pieces)
+            share.predicted_s += last_.times * forecast_step(programs_[rank], piece, *speeds).seconds;
+    }
+    return shares;
+}
+
+std::string StageReport::layers() const {
+    if (first_layer == end_layer) return "no layers";
+    return fmt::format("layers {} to {}", first_layer, end_layer - 1);
 }
 
 std::vector<StageReport> Ranks::report() const {

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 import harness
 
@@ -71,11 +72,42 @@ class Plan(harness.Case):
         self.assertGreater(wide["weight_bytes"], 1.6 * need["weight_bytes"])
         self.assertLess(wide["longest_context"], 131073)
 
+    @unittest.skipIf(harness.SANITIZED, "left out: shapes of many gigabytes, of which a sanitizer marks every byte")
+    def test_several_machines_of_a_kind_over_a_network(self):
+        words = ("plan", "llama3.3-70b", "--machine", "780m", "--machines", 4, "--link", "2.5gbe,usb4", "--batch", "1,32")
+        picture = self.path("cluster.svg")
+        report = self.json(*words, "--svg", picture, "--json")
+        lines = {(line["link"], line["kind"], line["sequences"]): line for line in report["clusters"]}
+        self.assertEqual(set(lines), {(link, *work) for link in ("2.5gbe", "usb4")
+                                      for work in (("decode", 1), ("decode", 32), ("prompt", 1))})
+        for line in lines.values():
+            machines = [point["machines"] for point in line["points"]]
+            self.assertEqual(machines, list(range(machines[0], 5)))
+            self.assertGreater(machines[0], 1, "42 GB are more than one has")
+            self.assertEqual(line["points"][0]["efficiency"], 1)
+            for point in line["points"]:
+                self.assertEqual(len(point["busy_s"]), point["machines"])
+                self.assertTrue(0 <= point["bubble"] < 1, point)
+                self.assertLess(point["memory_bytes"], 28e9)
+        one, many = lines["2.5gbe", "decode", 1], lines["2.5gbe", "decode", 32]
+        self.assertEqual(one["pays_up_to"], one["points"][0]["machines"], "a single sequence gains nothing")
+        self.assertGreater(many["points"][0]["tokens_per_s"], 5 * one["points"][0]["tokens_per_s"])
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        texts = " ".join(element.text for element in root.iter("{http://www.w3.org/2000/svg}text"))
+        self.assertIn("llama3.3-70b", texts)
+        self.assertIn("usb4", texts)
+        text = self.ok(*words)
+        self.assertIn("Ethernet, 2.5 Gbit/s (295 MB/s, a hop of 200 us", text)
+        self.assertIn("there is no such link", self.fails("plan", "gemma3-1b", "--machine", "780m", "--machines", 2,
+                                                          "--link", "isdn"))
+
     def test_every_known_machine_gives_the_sources_of_its_figures(self):
         text = self.ok("plan", "--machine", "list")
         machines = self.json("plan", "--machine", "list", "--json")["machines"]
         self.assertGreaterEqual({machine["name"] for machine in machines},
                                 {"780m", "890m", "8060s", "7900xtx", "9070xt", "4090", "h200"})
+        for link in self.json("plan", "--machine", "list", "--json")["links"]:
+            self.assertIn(f"--link {link['name']}: {link['title']}", text)
         for machine in machines:
             self.assertIn(machine["title"], text)
             for entry in machine["figures"]:

@@ -1,24 +1,20 @@
 """One model over several ranks by the real mpirun: the same numbers as alone, and clear refusals."""
 
+import http.client
+import json
 import os
-import shutil
+import signal
 import subprocess
+import threading
 import unittest
 
 import harness
 from harness import SANITIZED, Case, data
+from job import Job, missing
 
 LIMIT_S = 180  # of any wait: far more than it takes
-
-
-def missing():
-    if SANITIZED:
-        return "MPI itself leaks, and is not built with sanitizers: unit_ranks has the protocol"
-    if not shutil.which("mpirun"):
-        return "no mpirun (Debian: openmpi-bin)"
-    if not os.path.exists(os.path.join(os.path.dirname(harness.BINARY), "libtandem-mpi.so")):
-        return "no libtandem-mpi.so (Debian: libopenmpi-dev, before the build)"
-    return None
+# Containers forbid the copy by the kernel.
+SHARED_MEMORY = {"OMPI_MCA_btl": "self,vader", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
 
 def mpirun(ranks):
@@ -26,7 +22,7 @@ def mpirun(ranks):
     return ["mpirun", "--oversubscribe", "--bind-to", "none", *root, "-np", str(ranks)]
 
 
-class Commands(Case):
+class WithRanks(Case):
     @classmethod
     def setUpClass(cls):
         why = missing()
@@ -35,10 +31,11 @@ class Commands(Case):
         if why:
             raise unittest.SkipTest(why)
 
+
+class Commands(WithRanks):
     def run_ranks(self, *words):
         done = subprocess.run([*map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S,
-                              env=self.environment(OMPI_MCA_btl="self,vader",  # containers forbid the copy by the kernel
-                                                   OMPI_MCA_btl_vader_single_copy_mechanism="none"), check=False)
+                              env=self.environment(**SHARED_MEMORY), check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
 
     def test_logits_are_those_of_one_process(self):
@@ -81,6 +78,43 @@ class Commands(Case):
                                         "-np", "1", harness.BINARY, "eval", self.path("none.gguf"), *tokens)
         self.assertNotEqual(code, 0)
         self.assertRegex(error, r"tandem: rank 1 \(.*\): .*none\.gguf")
+
+
+class Faults(WithRanks):
+    def test_a_rank_that_dies_or_hangs_ends_streams_with_an_error_and_the_job_starts_again(self):
+        job = Job("tales", "--hosts", "localhost,localhost", "--device", "cpu", "--threads", "1", "--rank-timeout", "3",
+                  environment=self.environment(**SHARED_MEMORY))
+        self.addCleanup(job.process.kill)
+        for times, how in enumerate((signal.SIGKILL, signal.SIGSTOP), 1):
+            ends = [None] * 3
+            streaming = threading.Barrier(len(ends) + 1)
+
+            def ask(number, port):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+                connection.request("POST", "/v1/completions", headers={"Content-Type": "application/json"},
+                                   body=json.dumps({"prompt": "Once", "max_tokens": 2000, "ignore_eos": True, "stream": True}))
+                response = connection.getresponse()
+                response.readline()
+                streaming.wait(LIMIT_S)
+                ends[number] = response.read()  # pylint: disable=cell-var-from-loop
+
+            threads = [threading.Thread(target=ask, args=[number, job.port]) for number in range(len(ends))]
+            for thread in threads:
+                thread.start()
+            streaming.wait(LIMIT_S)
+            os.kill(job.ranks()[1], how)
+            for thread in threads:
+                thread.join(LIMIT_S)
+            for end in ends:
+                self.assertIsNotNone(end, f"{how.name}: the stream broke off, or goes on")
+                self.assertIn(b'"error"', end, how.name)
+            job.wait_for_start(times + 1)
+            lines = "".join(job.lines)
+            self.assertRegex(lines, r"the job ended with \d+: it is started again in \d s")
+        self.assertRegex(lines, r"rank 1 \(.*\) has been silent for 3 s")
+        status, answer = job.post("/v1/completions", {"prompt": "Once", "max_tokens": 4})
+        self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 4))
+        self.assertEqual(job.stop(), 0, "".join(job.lines))
 
 
 if __name__ == "__main__":

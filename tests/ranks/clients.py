@@ -1,4 +1,7 @@
-"""Starts a server of several ranks, asks it, kills and stops its ranks under load, and prints a row of a table."""
+"""Starts a server of several ranks, asks it, kills and stops its ranks under load, and prints what clients saw.
+
+  TANDEM_BINARY=build/tandem tests/ranks/clients.py tales --hosts localhost,localhost,localhost --device cpu --threads 1
+"""
 
 import argparse
 import http.client
@@ -6,133 +9,116 @@ import json
 import os
 import re
 import signal
-import subprocess
+import sys
 import threading
 import time
 
-LIMIT_S = 300
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+from job import Job, read_proc  # noqa: E402  pylint: disable=wrong-import-position
+
+IDLE_S = 10
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Server:
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE)
-        self.lines = []
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def read(self):
-        for line in self.process.stderr:
-            self.lines.append(line.decode(errors="replace"))
-
-    def ports(self):
-        return [int(found[1]) for line in list(self.lines) if (found := re.search(r"listening on \S+:(\d+)", line))]
-
-    def await_start(self, times):
-        end = time.monotonic() + LIMIT_S
-        while len(self.ports()) < times or self.get("/health")[0] != 200:
-            if time.monotonic() > end or self.process.poll() is not None:
-                raise SystemExit("not started:\n" + "".join(self.lines))
-            time.sleep(0.05)
-
-    def get(self, path):
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.ports()[-1], timeout=LIMIT_S)
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        except OSError:
-            return 0, ""
-
-    def complete(self, prompt, tokens):
-        """How the stream ended, its tokens, and the seconds until the first and until the end."""
-        begin = time.monotonic()
-        first = None
-        count = 0
-        end = "broken"
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.ports()[-1], timeout=LIMIT_S)
-            connection.request("POST", "/v1/completions", headers={"Content-Type": "application/json"},
-                               body=json.dumps({"prompt": prompt, "max_tokens": tokens, "stream": True,
-                                                "ignore_eos": True, "temperature": 0}))
-            for line in connection.getresponse():
-                if line.startswith(b"data: [DONE]"):
-                    end = "whole" if end != "error" else end
-                elif b'"error"' in line:
-                    end = "error"
-                elif line.startswith(b"data:"):
-                    first = first or time.monotonic() - begin
-                    count += 1
-        except (OSError, http.client.HTTPException):
-            pass
-        return end, count, first or 0.0, time.monotonic() - begin
-
-    def many(self, number, tokens, prompt="Once upon a time"):
-        results = []
-        threads = [threading.Thread(target=lambda: results.append(self.complete(prompt, tokens)))
-                   for _ in range(number)]
-        for thread in threads:
-            thread.start()
-        return threads, results
-
-    def rank(self, number):
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    environment = file.read().split(b"\0")
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-            except OSError:
-                continue
-            if b"OMPI_COMM_WORLD_RANK=%d" % number in environment and b"serve" in words[:3]:
-                return int(name)
-        raise SystemExit(f"no rank {number}")
+def complete(job, prompt, tokens):
+    """How the stream ended, its tokens, and the seconds until the first and until the end."""
+    begin = time.monotonic()
+    first, count, end = None, 0, "broken off"
+    try:
+        connection = job.connection()
+        connection.request("POST", "/v1/completions", headers={"Content-Type": "application/json"},
+                           body=json.dumps({"prompt": prompt, "max_tokens": tokens, "stream": True, "ignore_eos": True,
+                                            "temperature": 0}))
+        for line in connection.getresponse():
+            if line.startswith(b"data: [DONE]"):
+                end = "whole" if end != "with an error" else end
+            elif b'"error"' in line:
+                end = "with an error"
+            elif line.startswith(b"data:"):
+                first = first or time.monotonic() - begin
+                count += 1
+    except (OSError, http.client.HTTPException):
+        pass
+    return end, count, first or 0.0, time.monotonic() - begin
 
 
-def faults(server, ranks, starts):
-    for rank in range(ranks):
+def many(job, number, tokens):
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(complete(job, "Once upon a time", tokens)))
+               for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    return threads, results
+
+
+def join(threads):
+    for thread in threads:
+        thread.join()
+
+
+def processor_seconds(pid):
+    fields = read_proc(pid, "stat").rsplit(b")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def show_idle(job):
+    """What ranks take of a core while nobody asks."""
+    time.sleep(2)
+    ranks = sorted(job.ranks().items())
+    before = [processor_seconds(pid) for _, pid in ranks]
+    time.sleep(IDLE_S)
+    after = [processor_seconds(pid) for _, pid in ranks]
+    print("    idle: " + ", ".join(f"rank {rank} {100 * (end - begin) / IDLE_S:.1f} % of a core"
+                                   for (rank, _), begin, end in zip(ranks, before, after)), flush=True)
+
+
+def show_speeds(job, name):
+    complete(job, "warm up", 8)
+    _, count, _, whole = complete(job, "Once upon a time", 100)
+    _, _, prompt_s, _ = complete(job, "word " * 200, 2)
+    begin = time.monotonic()
+    threads, results = many(job, 8, 100)
+    join(threads)
+    eight = sum(result[1] for result in results) / (time.monotonic() - begin)
+    print(f"{name}: 1 stream {count / whole:.1f} tokens/s, 8 streams {eight:.1f} tokens/s, "
+          f"first token after a prompt of 200 words {prompt_s * 1e3:.0f} ms", flush=True)
+    for line in job.request("GET", "/metrics")[2].decode().splitlines():
+        if line.startswith(("tandem_stage_seconds", "tandem_stage_waiting", "tandem_stage_sent", "tandem_hop")):
+            print("    " + line)
+
+
+def show_faults(job):
+    for rank in range(len(job.ranks())):
         for how in (signal.SIGKILL, signal.SIGSTOP):
-            threads, results = server.many(4, 2000)
-            while float(re.search(r"tandem_requests_running\{[^}]*\} (\S+)", server.get("/metrics")[1])[1]) < 1:
+            times = job.times_ready()
+            threads, results = many(job, 4, 2000)
+            while job.gauge("tandem_requests_running") < 1:
                 time.sleep(0.01)
             begin = time.monotonic()
-            os.kill(server.rank(rank), how)
-            for thread in threads:
-                thread.join()
+            os.kill(job.ranks()[rank], how)
+            join(threads)
             ended = time.monotonic() - begin
-            starts += 1
-            server.await_start(starts)
-            ends = ", ".join(f"{sum(r[0] == kind for r in results)} {kind}" for kind in ("whole", "error", "broken")
-                             if any(r[0] == kind for r in results))
+            job.wait_for_start(times + 1)
+            kinds = {kind: sum(result[0] == kind for result in results) for kind in {result[0] for result in results}}
+            ends = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
             print(f"    rank {rank} {how.name}: streams ended after {ended:.1f} s ({ends}), "
                   f"ready again after {time.monotonic() - begin:.1f} s", flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--name", default="")
-    parser.add_argument("--no-faults", action="store_true")
-    parser.add_argument("command", nargs="+")
-    options = parser.parse_args()
-    server = Server(options.command)
-    server.await_start(1)
-    server.complete("warm up", 8)
-    _, count, _, whole = server.complete("Once upon a time", 100)
-    _, _, prompt_s, _ = server.complete("word " * 200, 2)
-    threads, results = server.many(8, 100)
-    begin = time.monotonic()
-    for thread in threads:
-        thread.join()
-    eight = sum(result[1] for result in results) / (time.monotonic() - begin)
-    print(f"{options.name}: 1 stream {count / whole:.1f} tokens/s, 8 streams {eight:.1f} tokens/s, "
-          f"first token after a prompt of 200 words {prompt_s * 1e3:.0f} ms", flush=True)
-    text = server.get("/metrics")[1]
-    for line in text.splitlines():
-        if line.startswith(("tandem_stage_seconds", "tandem_stage_waiting", "tandem_hop")):
-            print("    " + line)
-    if not options.no_faults:
-        faults(server, len(re.findall(r"^tandem_stage_seconds_total", text, re.MULTILINE)), 1)
-    server.process.send_signal(signal.SIGTERM)
-    print(f"    ended with {server.process.wait(LIMIT_S)}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", default="this machine", help="of the network, in what is printed")
+    parser.add_argument("--no-faults", action="store_true", help="only speeds")
+    options, arguments = parser.parse_known_args()
+    job = Job(*arguments)
+    try:
+        show_speeds(job, options.name)
+        show_idle(job)
+        if not options.no_faults:
+            show_faults(job)
+        print(f"    ended with {job.stop()}")
+    finally:
+        job.process.kill()
 
 
 if __name__ == "__main__":

@@ -53,6 +53,6 @@ export OMPI_MCA_plm_rsh_agent=$folder/agent OMPI_MCA_btl_tcp_if_include=10.77.0.
 export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
 for rate in "${rates[@]}"; do
     build_network "$rate"
-    ip netns exec tandem0 unshare --uts bash -c "hostname machine0; exec python3 -B '$here/clients.py' --name '$rate' -- \
-        '$binary' serve '$model' --hosts 10.77.0.1,10.77.0.2,10.77.0.3 --port 0 --device cpu --threads 1"
+    ip netns exec tandem0 unshare --uts bash -c "hostname machine0; TANDEM_BINARY='$binary' exec python3 -B \
+        '$here/clients.py' --name '$rate' '$model' --hosts 10.77.0.1,10.77.0.2,10.77.0.3 --device cpu --threads 1"
 done

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "engine/scorer.h"
 #include "models/synthetic.h"
 #include "plan/several.h"
+#include "soak/rank_job.h"
 #ifdef TANDEM_VULKAN
 #include "vulkan/backend.h"
 #endif
@@ -52,14 +52,6 @@ struct Outcome {
     Finish finish;
     Clock::time_point submitted;
 };
-
-double resident_megabytes() {
-    std::ifstream file("/proc/self/statm");
-    double total = 0;
-    double resident = 0;
-    file >> total >> resident;
-    return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
-}
 
 // How far a drawn token is from the one that the scorer's logits would have drawn, in logits.
 double deviation(std::span<const float> logits, const device::SamplingParams& params, uint64_t draw, TokenId token) {
@@ -274,8 +266,14 @@ struct Devices {
     std::unique_ptr<device::Backend> checker;
 };
 
-Result<Devices> open_devices(const Options& options, const Bundle& bundle) {
+// `post`: of the job, if this is one.
+Result<Devices> open_devices(const Options& options, const Bundle& bundle, std::shared_ptr<ranks::Post> post) {
     Devices devices;
+    if (options.device == "ranks") {
+        devices.tested = TRY(open_ranks(std::move(post), {.seconds = options.seconds, .exact = options.exact}));
+        devices.checker = TRY(cpu::make_backend({.threads = 1, .reference = options.exact}));
+        return devices;
+    }
     if (options.device == "cpu,cpu") {  // half of the layers each
         std::vector<std::unique_ptr<device::Backend>> both;
         for (int i = 0; i < 2; ++i) both.push_back(TRY(cpu::make_backend({.threads = 1, .reference = options.exact})));
@@ -296,7 +294,7 @@ Result<Devices> open_devices(const Options& options, const Bundle& bundle) {
         return devices;
     }
 #endif
-    return fail("{}: choose cpu, cpu,cpu or vulkan", options.device);
+    return fail("{}: choose cpu, cpu,cpu, vulkan or ranks", options.device);
 }
 
 // The file is only there until it is mapped.
@@ -322,7 +320,11 @@ Result<Bundle> open_mixture() {
 
 Status soak(const Options& options) {
     const Bundle bundle = TRY(options.mixture ? open_mixture() : open_bundle(""));
-    const Devices devices = TRY(open_devices(options, bundle));
+    std::shared_ptr<ranks::Post> post;
+    if (options.device == "ranks") post = TRY(join_ranks());
+    if (post && post->rank() > 0)
+        return work_as_rank(*post, bundle.model, {.seconds = options.seconds, .exact = options.exact});
+    const Devices devices = TRY(open_devices(options, bundle, std::move(post)));
     // Far too small a cache for all: blocks are taken away and found again all the time.
     const auto engine = TRY(Engine::open(
         bundle.model, bundle.tokenizer, *devices.tested,
@@ -367,7 +369,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): out of 
     tandem::engine::Options options;
     CLI::App app("Many random requests at once, each answer checked");
     app.add_option("--seconds", options.seconds, "How long to ask (600)");
-    app.add_option("--device", options.device, "cpu, cpu,cpu (half of the layers each) or vulkan (cpu)");
+    app.add_option("--device", options.device,
+                   "cpu, cpu,cpu (half of the layers each), vulkan, or ranks, by mpirun (cpu)");
     app.add_option("--seed", options.seed, "Of what is asked (1)");
     app.add_option("--concurrent", options.concurrent, "Answers under way at once (64)");
     app.add_option("--tolerance", options.tolerance, "How far from the likeliest a token may be, in logits (2)");
