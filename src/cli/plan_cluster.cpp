@@ -20,6 +20,8 @@ Result<ClusterLine> line_of(const graph::Program& program, const ClusterQuestion
     shape.context = std::max(shape.context, sequences == 0 ? question.prompt : 0);
     const uint64_t work_bytes = engine::memory_need(program, shape).work_bytes;
     const device::CacheShape cache = engine::cache_need(program, shape);
+    // A server reads prompts with the split that it has for answers.
+    const int balanced_for = sequences > 0 ? sequences : *std::ranges::max_element(question.batches);
     ClusterLine line{.link = std::string(link.name), .sequences = sequences, .points = {}};
     for (int machines = 1; machines <= question.most_machines; ++machines) {
         const Result<plan::Cluster> cluster = plan::Cluster::plan({.program = program,
@@ -28,6 +30,7 @@ Result<ClusterLine> line_of(const graph::Program& program, const ClusterQuestion
                                                                    .memory_bytes = question.room_bytes,
                                                                    .work_bytes = work_bytes,
                                                                    .cache = cache,
+                                                                   .sequences = balanced_for,
                                                                    .link = link});
         if (!cluster) continue;
         ClusterPoint point{.machines = machines, .forecast = {}};

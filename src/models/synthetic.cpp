@@ -1,8 +1,10 @@
 #include "models/synthetic.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "format/gguf_writer.h"
 #include "format/quant.h"
 
@@ -96,7 +99,7 @@ class Maker {
 
     Result<MemoryFile> make_empty() {
         describe();
-        MemoryFile file = TRY(allocate());
+        MemoryFile file = TRY(reserve());
         TRY(writer_.write_head({file.data.get(), file.size_bytes}));
         return file;
     }
@@ -124,7 +127,18 @@ class Maker {
 
     Result<MemoryFile> allocate() const {
         const uint64_t size = TRY(writer_.size_bytes());
-        return MemoryFile{.data = std::make_unique_for_overwrite<std::byte[]>(size), .size_bytes = size};
+        MemoryFile file{.data = {}, .size_bytes = size};
+        file.data.reset(std::make_unique_for_overwrite<std::byte[]>(size).release());
+        return file;
+    }
+
+    Result<MemoryFile> reserve() const {
+        const uint64_t size = TRY(writer_.size_bytes());
+        void* const space =
+            mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (space == MAP_FAILED)
+            return fail("a shape of {} cannot be laid out: {}", format_bytes(size), std::strerror(errno));
+        return MemoryFile{.data = {static_cast<std::byte*>(space), {.reserved_bytes = size}}, .size_bytes = size};
     }
 
     void describe() {
@@ -561,6 +575,14 @@ std::span<const NamedShape> named_shapes() {
 Status write_random_gguf(const std::filesystem::path& path, const SyntheticSpec& spec) {
     TRY(check(spec));
     return Maker(spec).write(path);
+}
+
+void ReleaseMemory::operator()(std::byte* data) const {
+    if (reserved_bytes > 0) {
+        munmap(data, reserved_bytes);
+    } else {
+        delete[] data;
+    }
 }
 
 Result<MemoryFile> make_random_gguf(const SyntheticSpec& spec, ThreadPool& threads, const MakeProgress& progress) {

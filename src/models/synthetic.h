@@ -57,15 +57,20 @@ std::span<const NamedShape> named_shapes();
 Status write_random_gguf(const std::filesystem::path& path, const SyntheticSpec& spec);
 
 // The same file in memory only, made by all threads at once: for models that take longer to write than to measure.
+struct ReleaseMemory {
+    size_t reserved_bytes = 0;  // of address space; 0: it was allocated
+    void operator()(std::byte* data) const;
+};
 struct MemoryFile {
-    std::unique_ptr<std::byte[]> data;
+    std::unique_ptr<std::byte[], ReleaseMemory> data;
     size_t size_bytes = 0;
 
     std::span<const std::byte> bytes() const { return {data.get(), size_bytes}; }
 };
 using MakeProgress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
 Result<MemoryFile> make_random_gguf(const SyntheticSpec& spec, ThreadPool& threads, const MakeProgress& progress = {});
-// The same file with weights that were never written: for its shape alone. Memory is only reserved.
+// The same file with weights that were never written: for its shape alone, however large. It has no memory but for what
+// is written.
 Result<MemoryFile> make_empty_gguf(const SyntheticSpec& spec);
 // What make_random_gguf() would take.
 Result<uint64_t> random_gguf_bytes(const SyntheticSpec& spec);

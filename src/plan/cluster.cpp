@@ -78,12 +78,12 @@ Result<const Link*> find_link(std::string_view name) {
     return fail("--link {}: there is no such link; there are {}", name, names);
 }
 
-SplitDevice forecast_device(const Parts& parts, const Speeds& speeds, DType kv_dtype) {
+SplitDevice forecast_device(const Parts& parts, const Speeds& speeds, DType kv_dtype, int sequences) {
     constexpr int kPromptRows = 512;
     SplitDevice device;
     for (size_t i = 0; i < parts.programs.size(); ++i) {
         const graph::Program& part = parts.programs[i];
-        const PartSeconds seconds{.decode = forecast_step(part, drawing(1, 0, kv_dtype), speeds).seconds,
+        const PartSeconds seconds{.decode = forecast_step(part, drawing(sequences, 0, kv_dtype), speeds).seconds,
                                   .prompt = forecast_step(part, reading(0, kPromptRows, 1, kv_dtype), speeds).seconds};
         if (i == 0) {
             device.first = seconds;
@@ -104,7 +104,8 @@ double ClusterForecast::bubble() const {
 Result<Cluster> Cluster::plan(const ClusterShape& shape) {
     const graph::Program drawn = graph::keep_results(shape.program, {"next"});
     const Parts parts = TRY(parts_of(drawn));
-    SplitDevice machine = forecast_device(parts, shape.speeds, shape.cache.dtype);
+    SplitDevice machine =
+        forecast_device(parts, shape.speeds, shape.cache.dtype, group_rows(shape.sequences, shape.machines));
     machine.name = "each machine";
     machine.memory_bytes = shape.memory_bytes;
     machine.work_bytes = shape.work_bytes;

@@ -22,8 +22,9 @@ std::span<const Link> known_links();
 // Fails with the names that there are.
 Result<const Link*> find_link(std::string_view name);
 
-// What a device would take for each part; its name and memory are left to the caller.
-SplitDevice forecast_device(const Parts& parts, const Speeds& speeds, DType kv_dtype);
+// What a device would take for each part, when so many sequences draw together: with one row the head of a mixture is
+// worth many of its layers, with many few. Its name and memory are left to the caller.
+SplitDevice forecast_device(const Parts& parts, const Speeds& speeds, DType kv_dtype, int sequences);
 
 // What a step, or a prompt, takes on all machines.
 struct ClusterForecast {
@@ -44,6 +45,7 @@ struct ClusterShape {
     uint64_t memory_bytes = 0;  // of each, for weights and cache
     uint64_t work_bytes = 0;    // that a step needs besides
     device::CacheShape cache;   // of the whole model
+    int sequences = 1;          // for which the layers are balanced
     Link link = {};             // to the next one, and from the last to the first
 };
 

@@ -267,7 +267,7 @@ class RanksBackend final : public device::Backend {
                                                         const device::CompileOptions& options) override {
         CHECK(options.shared.empty(), "ranks share no memory");
         if (!job_->has_cuts) {
-            job_->cuts = TRY(job_->ranks->choose_cuts(program));
+            job_->cuts = TRY(job_->ranks->choose_cuts(program, static_cast<int>(options.limits.outputs)));
             job_->has_cuts = true;
         }
         auto executable = std::make_unique<RanksExecutable>(job_);

@@ -74,7 +74,8 @@ class Ranks {
 
     // For the device of rank 0.
     void order(std::span<const std::byte> bytes);
-    Result<std::vector<int>> choose_cuts(const graph::Program& program);
+    // For so many sequences that draw together.
+    Result<std::vector<int>> choose_cuts(const graph::Program& program, int sequences);
     // Waits for what each of the others has done; the first error, with the rank's name.
     Status await_done(StageSeconds own);
     void note_parts(const graph::Program& program, const std::vector<Part>& parts, const graph::Weights& weights);

@@ -13,6 +13,9 @@ constexpr std::chrono::microseconds kShortRest{20};
 constexpr std::chrono::microseconds kRestAtWork{200};  // while messages came within the last kAtWork
 constexpr std::chrono::microseconds kLongRest{1000};
 constexpr std::chrono::milliseconds kAtWork{500};
+constexpr std::chrono::microseconds kSleep{
+    5000};  // when nothing came for the last kAwake: the first answer is as much later
+constexpr std::chrono::milliseconds kAwake{3000};
 
 // A thread that was away for so long, as when the whole job is stopped, knows nothing of the silence of others.
 constexpr std::chrono::milliseconds kAway{2000};
@@ -236,7 +239,7 @@ Status Post::beat(Clock::time_point now) {
 void Post::rest() {
     const auto quiet = Clock::now() - busy_;
     if (quiet < kSpin) return;
-    const std::chrono::microseconds most = quiet < kAtWork ? kRestAtWork : kLongRest;
+    const std::chrono::microseconds most = quiet < kAtWork ? kRestAtWork : quiet < kAwake ? kLongRest : kSleep;
     const auto grown = std::chrono::duration_cast<std::chrono::microseconds>(quiet / 8);
     std::unique_lock lock(mutex_);
     if (!outgoing_.empty() || (closing_ && under_way_.empty())) return;

@@ -101,14 +101,15 @@ Result<std::vector<device::Rates>> Ranks::measure_all() {
 }
 
 // The cache is made afterwards, as large as what the smallest rank has left: here only weights count.
-Result<std::vector<int>> Ranks::choose_cuts(const graph::Program& program) {
+Result<std::vector<int>> Ranks::choose_cuts(const graph::Program& program, int sequences) {
     const plan::Parts parts = TRY(plan::parts_of(program));
     if (options_.split != "layers") return plan::parse_cuts(options_.split, post_->size(), parts.layers);
     std::vector<device::Rates> rates(greetings_.size(), {.read_bytes_per_s = 1});
     if (!are_alike()) rates = TRY(measure_all());
+    const int group = plan::group_rows(std::max(1, sequences), post_->size());
     std::vector<plan::SplitDevice> devices;
     for (size_t rank = 0; rank < greetings_.size(); ++rank) {
-        devices.push_back(plan::forecast_device(parts, {.rates = rates[rank]}, DType::f16));
+        devices.push_back(plan::forecast_device(parts, {.rates = rates[rank]}, DType::f16, group));
         devices.back().name = post_->name(static_cast<int>(rank));
         devices.back().memory_bytes = greetings_[rank].free_bytes;
     }

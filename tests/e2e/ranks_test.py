@@ -97,6 +97,7 @@ class Faults(WithRanks):
                 response.readline()
                 streaming.wait(LIMIT_S)
                 ends[number] = response.read()  # pylint: disable=cell-var-from-loop
+                connection.close()
 
             threads = [threading.Thread(target=ask, args=[number, job.port]) for number in range(len(ends))]
             for thread in threads:

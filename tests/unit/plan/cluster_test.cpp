@@ -16,7 +16,7 @@ constexpr int kBlocks = 8;
 constexpr double kHopSeconds = 50e-6;
 
 // So many layers of one product each, beside attention that costs nothing.
-graph::Program layered_program(int layers) {
+graph::Program stacked_program(int layers) {
     graph::Graph g;
     const auto square = graph::matrix_type(DType::f16, graph::Dim::of(kWide), kWide);
     graph::Tensor x =
@@ -41,6 +41,10 @@ Speeds millisecond(bool rows_are_free) {
             .products = {{.type = DType::f16, .points = {{1, second}, {8, rows_are_free ? second : 8 * second}}}}};
 }
 
+Figure figure(double value) {
+    return {.value = value, .origin = Origin::reckoned, .source = ""};
+}
+
 Result<Cluster> cluster_of(const graph::Program& program, int machines, const Speeds& speeds,
                            uint64_t memory = uint64_t{1} << 40, double mb_per_s = 1e6) {
     return Cluster::plan(
@@ -49,11 +53,11 @@ Result<Cluster> cluster_of(const graph::Program& program, int machines, const Sp
          .speeds = speeds,
          .memory_bytes = memory,
          .cache = {.layers = program.caches, .dtype = DType::f16, .block_tokens = 16, .blocks = {kBlocks}},
-         .link = {.name = "test", .title = "", .mb_per_s = {mb_per_s}, .hop_us = {kHopSeconds * 1e6}}});
+         .link = {.name = "test", .title = "", .mb_per_s = figure(mb_per_s), .hop_us = figure(kHopSeconds * 1e6)}});
 }
 
 TEST(Cluster, OneMachineTakesWhatTheForecastSays) {
-    const graph::Program program = layered_program(4);
+    const graph::Program program = stacked_program(4);
     const Speeds speeds = millisecond(true);
     const ClusterForecast alone = cluster_of(program, 1, speeds)->decode(3, 50);
     EXPECT_NEAR(alone.seconds, forecast_decode(program, 3, 50, DType::f16, speeds).seconds, 1e-9);
@@ -63,7 +67,7 @@ TEST(Cluster, OneMachineTakesWhatTheForecastSays) {
 }
 
 TEST(Cluster, OneSequenceGainsNothingAndPaysTheHops) {
-    const graph::Program program = layered_program(6);
+    const graph::Program program = stacked_program(6);
     const Speeds speeds = millisecond(true);
     for (const int machines : {2, 3}) {
         const auto cluster = cluster_of(program, machines, speeds);
@@ -78,7 +82,7 @@ TEST(Cluster, OneSequenceGainsNothingAndPaysTheHops) {
 }
 
 TEST(Cluster, GroupsKeepMachinesBusyWhereRowsCostAndAreLeftOutWhereReadingDoes) {
-    const graph::Program program = layered_program(7);  // with the head eight products, four for each of two machines
+    const graph::Program program = stacked_program(7);  // with the head eight products, four for each of two machines
     const ClusterForecast costly = cluster_of(program, 2, millisecond(false))->decode(8, 0);
     EXPECT_EQ(costly.micro_batches, 2);
     EXPECT_NEAR(costly.seconds, 2 * 16e-3, 2e-3) << "each machine 4 products of 4 rows, twice";
@@ -88,7 +92,7 @@ TEST(Cluster, GroupsKeepMachinesBusyWhereRowsCostAndAreLeftOutWhereReadingDoes) 
 }
 
 TEST(Cluster, ASlowWireIsTheLimit) {
-    const graph::Program program = layered_program(7);
+    const graph::Program program = stacked_program(7);
     const double rate = 0.001;  // 1 kB/s
     const ClusterForecast slow = cluster_of(program, 2, millisecond(false), uint64_t{1} << 40, rate)->decode(8, 0);
     EXPECT_GT(slow.seconds, 8 * (kWide * 2 + 4) / (rate * 1e6));
@@ -96,7 +100,7 @@ TEST(Cluster, ASlowWireIsTheLimit) {
 }
 
 TEST(Cluster, APromptIsInAsManyPiecesAsKeepAllBusy) {
-    const graph::Program program = layered_program(7);
+    const graph::Program program = stacked_program(7);
     const Speeds speeds = millisecond(false);
     const double alone = cluster_of(program, 1, speeds)->prompt(2048).seconds;
     const ClusterForecast two = cluster_of(program, 2, speeds)->prompt(2048);
@@ -106,7 +110,7 @@ TEST(Cluster, APromptIsInAsManyPiecesAsKeepAllBusy) {
 }
 
 TEST(Cluster, EachMachineHoldsWhatItsLayersNeed) {
-    const graph::Program program = layered_program(6);
+    const graph::Program program = stacked_program(6);
     const uint64_t layer = 2 * kWide * kWide + kBlocks * 16 * 2 * 2 * kWide;
     EXPECT_FALSE(cluster_of(program, 1, millisecond(true), 4 * layer));
     const auto two = cluster_of(program, 2, millisecond(true), 5 * layer);
