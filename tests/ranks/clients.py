@@ -87,8 +87,8 @@ def show_speeds(job, name):
             print("    " + line)
 
 
-def show_faults(job):
-    for rank in range(len(job.ranks())):
+def show_faults(job, lost):
+    for rank in lost:
         for how in (signal.SIGKILL, signal.SIGSTOP):
             times = job.times_ready()
             threads, results = many(job, 4, 2000)
@@ -108,14 +108,13 @@ def show_faults(job):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", default="this machine", help="of the network, in what is printed")
-    parser.add_argument("--no-faults", action="store_true", help="only speeds")
+    parser.add_argument("--lose", type=lambda text: [int(part) for part in text.split(",") if part], default=[0, 1, 2], help="ranks that are killed and stopped (0,1,2)")
     options, arguments = parser.parse_known_args()
     job = Job(*arguments)
     try:
         show_speeds(job, options.name)
         show_idle(job)
-        if not options.no_faults:
-            show_faults(job)
+        show_faults(job, options.lose)
         print(f"    ended with {job.stop()}")
     finally:
         job.process.kill()

@@ -1,14 +1,20 @@
 #!/bin/bash
-# net.sh BINARY MODEL [RATE...]: serves MODEL over three "machines", network namespaces joined by links of each RATE
-# (1gbit 10mbit), and prints what clients saw: speeds, and what became of streams when a rank was killed or stopped.
+# net.sh BINARY MODEL [RATE...] [-- OPTION...]: serves MODEL over three "machines", network namespaces joined by links of each
+# RATE (1gbit 10mbit), and prints what clients saw: speeds, what ranks take while idle, and what became of streams when a rank was
+# killed or stopped. The OPTIONs are those of clients.py.
 # As root. Not part of `make test`.
 set -euo pipefail
 
 binary=$(realpath "$1")
 model=$2
 shift 2
-rates=("${@:-}")
-[[ -n ${rates[0]} ]] || rates=(1gbit 10mbit)
+rates=()
+while [[ $# -gt 0 && $1 != -- ]]; do
+    rates+=("$1")
+    shift
+done
+[[ ${#rates[@]} -gt 0 ]] || rates=(1gbit 10mbit)
+shift $(($# > 0))
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 machines=3
@@ -54,5 +60,5 @@ export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
 for rate in "${rates[@]}"; do
     build_network "$rate"
     ip netns exec tandem0 unshare --uts bash -c "hostname machine0; TANDEM_BINARY='$binary' exec python3 -B \
-        '$here/clients.py' --name '$rate' '$model' --hosts 10.77.0.1,10.77.0.2,10.77.0.3 --device cpu --threads 1"
+        '$here/clients.py' --name '$rate' $* '$model' --hosts 10.77.0.1,10.77.0.2,10.77.0.3 --device cpu --threads 1"
 done
