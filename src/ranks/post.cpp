@@ -20,6 +20,10 @@ constexpr std::chrono::milliseconds kAwake{3000};
 // A thread that was away for so long, as when the whole job is stopped, knows nothing of the silence of others.
 constexpr std::chrono::milliseconds kAway{2000};
 
+bool is_beat(std::span<const std::byte> letter) {
+    return static_cast<Channel>(letter[0]) == Channel::beat;
+}
+
 struct Beat {
     int64_t sent_ns = 0;
     uint64_t is_answer = 0;
@@ -151,7 +155,7 @@ void Post::run() {
     }
 }
 
-// Whether there was anything to carry.
+// Whether there was anything to carry but signs of life.
 Result<bool> Post::carry() {
     const bool sent = TRY(send_waiting());
     const bool came = TRY(take_incoming());
@@ -167,16 +171,18 @@ Result<bool> Post::send_waiting() {
         const std::lock_guard lock(mutex_);
         fresh.swap(outgoing_);
     }
-    const bool any = !fresh.empty();
+    bool any = false;
     for (Letter& each : fresh) {
+        any |= !is_beat(each.bytes);
         under_way_.push_back(std::move(each));
         under_way_.back().ticket = TRY(transport_->send(under_way_.back().to, under_way_.back().bytes));
     }
-    const auto left = under_way_.size();
     for (auto it = under_way_.begin(); it != under_way_.end();) {
-        it = TRY(transport_->sent(it->ticket)) ? under_way_.erase(it) : std::next(it);
+        const bool sent = TRY(transport_->sent(it->ticket));
+        any |= sent && !is_beat(it->bytes);
+        it = sent ? under_way_.erase(it) : std::next(it);
     }
-    return any || under_way_.size() != left;
+    return any;
 }
 
 Result<bool> Post::take_incoming() {

@@ -21,9 +21,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def complete(job, prompt, tokens):
-    """How the stream ended, its tokens, and the seconds until the first and until the end."""
+    """How the stream ended, its tokens if it is whole (a piece may be several), and the seconds until the first and until the end."""
     begin = time.monotonic()
-    first, count, end = None, 0, "broken off"
+    first, end = None, "broken off"
     try:
         connection = job.connection()
         connection.request("POST", "/v1/completions", headers={"Content-Type": "application/json"},
@@ -36,10 +36,9 @@ def complete(job, prompt, tokens):
                 end = "with an error"
             elif line.startswith(b"data:"):
                 first = first or time.monotonic() - begin
-                count += 1
     except (OSError, http.client.HTTPException):
         pass
-    return end, count, first or 0.0, time.monotonic() - begin
+    return end, tokens if end == "whole" else 0, first or 0.0, time.monotonic() - begin
 
 
 def many(job, number, tokens):
