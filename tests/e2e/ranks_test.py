@@ -64,6 +64,7 @@ class Commands(WithRanks):
         self.assertEqual(code, 0, error)
         self.assertRegex(out, r"steps of [\d.]+ ms over 2 ranks")
         self.assertRegex(out, r"bubble: -?\d+ %")
+        self.assertRegex(out, r"rank 1, .* \(cpu\) +layers \d+ to 11 +- ")  # not predicted: this device was not measured
 
     def test_what_cannot_be_is_said_in_one_line(self):
         error = self.fails("eval", "tales", "--tokens", "1", "--greedy", "1", "--split", "layers")

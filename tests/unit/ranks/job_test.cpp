@@ -226,6 +226,30 @@ TEST(Job, RanksTakeOnlyTheirOwnTensors) {
     EXPECT_GE(taken, all);
 }
 
+TEST(Job, SaysWhatEachRankDidOfAStepAndShouldHave) {
+    const std::string path = std::string(TANDEM_SOURCE_DIR) + "/assets/tales-f16.gguf";
+    const Opened own(path);
+    TestJob job(path, {.size = 3});
+    const auto engine = engine::Engine::open(own.model, {}, *job.backend, small_engine()).value();
+    Outcome outcome;
+    ASSERT_TRUE(ask(*engine, {1, 2, 3}, 6, outcome));
+    engine->run_until_idle();
+    const plan::Speeds speeds{.rates = {.read_bytes_per_s = 1e9, .matrix_flops_per_s = 1e12}};
+    const plan::StepShares step = job.ranks->last_step(&speeds);
+    ASSERT_EQ(step.devices.size(), 3U);
+    EXPECT_EQ(step.devices[0].device, "rank 0, host0 (cpu)");
+    EXPECT_EQ(step.devices[0].part.substr(0, 11), "layers 0 to");
+    double predicted = 0;
+    for (const plan::StepShares::Share& share : step.devices) {
+        EXPECT_GT(share.busy_s, 0);
+        EXPECT_LT(share.busy_s, step.seconds);
+        EXPECT_GT(share.sent_bytes, 0U);
+        predicted += share.predicted_s;
+    }
+    EXPECT_NEAR(predicted / step.alone_s, 1, 1e-6) << "one sequence: the ranks do together what one does alone";
+    EXPECT_EQ(job.ranks->last_step(nullptr).alone_s, 0);
+}
+
 // Grammars' masks are made while the ranks work, and held to by the last.
 TEST(Job, DrawsWithinMasks) {
     const Opened own;
