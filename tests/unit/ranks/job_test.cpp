@@ -246,7 +246,8 @@ TEST(Job, SaysWhatEachRankDidOfAStepAndShouldHave) {
         EXPECT_GT(share.sent_bytes, 0U);
         predicted += share.predicted_s;
     }
-    EXPECT_NEAR(predicted / step.alone_s, 1, 1e-6) << "one sequence: the ranks do together what one does alone";
+    // But for rows that were handed over: reading them is the link's, and they are a thousandth of the weights.
+    EXPECT_NEAR(predicted / step.alone_s, 1, 1e-3) << "one sequence: the ranks do together what one does alone";
     EXPECT_EQ(job.ranks->last_step(nullptr).alone_s, 0);
 }
 
