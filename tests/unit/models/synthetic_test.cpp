@@ -58,6 +58,8 @@ TEST(RandomGguf, HasNamedShapesThatAreWholeBlocks) {
     EXPECT_NEAR(bytes("gemma4-31b"), 18.7e9, 0.2e9);
     // As published, without the text of the tokenizer.
     EXPECT_NEAR(bytes("llama3.1-8b"), 4.92e9, 0.05e9);
+    EXPECT_NEAR(bytes("llama3.3-70b"), 42.5e9, 0.2e9);
+    EXPECT_NEAR(bytes("gpt-oss-120b"), 63.4e9, 0.5e9);
     EXPECT_NEAR(bytes("llama3.2-1b"), 0.81e9, 0.02e9);
     EXPECT_NEAR(bytes("qwen3-14b"), 9.0e9, 0.1e9);
     EXPECT_NEAR(bytes("qwen2.5-coder-7b"), 4.68e9, 0.05e9);
