@@ -85,10 +85,10 @@ AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(opt
         state_ = State::reasoning;
         after_mark_ = true;
     }
+    syntax_ = &text::call_syntax(options_.format.calls);
     if (options_.tools.empty()) return;
-    const text::CallMarks marks = text::call_marks(options_.format.calls);
-    call_begin_ = marks.begin;
-    call_end_ = marks.end;
+    call_begin_ = text::mark_of(syntax_->begin);
+    call_end_ = text::mark_of(syntax_->end);
 }
 
 std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
@@ -217,7 +217,7 @@ AnswerReader::Head AnswerReader::read_head() const {
     } else if (could_become(text.substr(at), call_begin_)) {
         return {.is_call = Guess::maybe};
     }
-    if (text::is_block(options_.format.calls)) {  // is one by its mark alone
+    if (is_block(*syntax_)) {  // is one by its mark alone
         const bool marked = text.substr(0, at).find(call_begin_) != std::string_view::npos;
         return {.is_call = marked ? Guess::yes : Guess::no, .length = at};
     }
@@ -231,8 +231,9 @@ AnswerReader::Head AnswerReader::read_head() const {
         const CallId id = name.empty() ? CallId{} : read_call_id(text.substr(at));
         if (!id.is_complete) return {.is_call = Guess::maybe};
         at += id.length;
-        if (could_become(text.substr(at), text::kArgumentsMark)) return {.is_call = Guess::maybe};
-        if (!name.empty() && text.substr(at).starts_with(text::kArgumentsMark)) at += text::kArgumentsMark.size();
+        const std::string_view mark = syntax_->after_name;
+        if (could_become(text.substr(at), mark)) return {.is_call = Guess::maybe};
+        if (!name.empty() && text.substr(at).starts_with(mark)) at += mark.size();
     }
     const size_t space = leading_space(text.substr(at));
     if (space > kMostSpace) return {.length = at};
@@ -275,7 +276,7 @@ bool AnswerReader::step_block() {
     const size_t begin = text.find(call_begin_) + call_begin_.size();
     const size_t end = text.find(call_end_, begin);
     if (end == std::string_view::npos) return false;
-    auto call = read_call_block(options_.format.calls, text.substr(begin, end - begin), options_.text_parameters);
+    auto call = read_call_block(*syntax_, text.substr(begin, end - begin), options_.text_parameters);
     if (!call) return refuse_call(end + call_end_.size());
     parts_.push_back({.kind = PartKind::call, .text = std::move(call->arguments), .name = std::move(call->name)});
     at_ += end + call_end_.size();
@@ -285,7 +286,7 @@ bool AnswerReader::step_block() {
 }
 
 bool AnswerReader::step_call() {
-    if (text::is_block(options_.format.calls)) return step_block();
+    if (is_block(*syntax_)) return step_block();
     if (scanned_ == 0) {
         const Head head = read_head();
         if (head.is_call == Guess::maybe) return false;

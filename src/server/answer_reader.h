@@ -82,6 +82,7 @@ class AnswerReader {
 
     AnswerReaderOptions options_;
     std::optional<HarmonyReader> harmony_;  // reads everything, for the style of its name
+    const text::CallSyntax* syntax_ = nullptr;
     std::string_view call_begin_;
     std::string_view call_end_;
     State state_ = State::opening;

@@ -36,41 +36,37 @@ BlockJson value_of(std::string_view text, bool is_text) {
     return std::string(text);
 }
 
-// One line break at each end belongs to the marks.
-std::string_view without_breaks(std::string_view text) {
-    if (text.starts_with('\n')) text.remove_prefix(1);
-    if (text.ends_with('\n')) text.remove_suffix(1);
+// The same for the mark alone: a line break next to it belongs to it.
+std::optional<std::string_view> take_until_mark(std::string_view& text, std::string_view written) {
+    return take_until(text, text::mark_of(written));
+}
+
+// Of a value that the marks around it are written with.
+std::string_view without_breaks(std::string_view text, const text::CallSyntax& syntax) {
+    const std::string_view before = syntax.before_value.empty() ? syntax.after_key : syntax.before_value;
+    if (before.ends_with('\n') && text.starts_with('\n')) text.remove_prefix(1);
+    if (syntax.after_value.starts_with('\n') && text.ends_with('\n')) text.remove_suffix(1);
     return text;
 }
 
-std::optional<BlockCall> read_spelled(std::string_view block, const TextParameters& texts) {
-    if (!take_until(block, "<function=")) return std::nullopt;
-    const auto name = take_until(block, ">");
-    if (!name || name->empty()) return std::nullopt;
+std::optional<BlockCall> read_elements(const text::CallSyntax& syntax, std::string_view block,
+                                       const TextParameters& texts) {
+    const std::string_view end_of_name = text::mark_of(syntax.after_name);
+    if (!take_until_mark(block, syntax.before_name)) return std::nullopt;
+    const auto taken = end_of_name.empty() ? block.substr(0, block.find(syntax.before_key))
+                                           : take_until(block, end_of_name).value_or(std::string_view());
+    const std::string name(trimmed(taken));
+    if (name.empty() || name.find_first_of("<>{}") != std::string::npos) return std::nullopt;
     BlockJson arguments = BlockJson::object();
-    while (take_until(block, "<parameter=")) {
-        const auto key = take_until(block, ">");
-        const auto value = key ? take_until(block, "</parameter>") : std::nullopt;
-        if (!value) return std::nullopt;
-        const bool is_text = texts.contains({std::string(*name), std::string(*key)});
-        arguments[std::string(*key)] = value_of(without_breaks(*value), is_text);
-    }
-    return BlockCall{std::string(*name), dump(arguments)};
-}
-
-std::optional<BlockCall> read_keyed(std::string_view block, const TextParameters& texts) {
-    const std::string_view name = trimmed(block.substr(0, block.find("<arg_key>")));
-    if (name.empty() || name.find_first_of("<>{}") != std::string_view::npos) return std::nullopt;
-    BlockJson arguments = BlockJson::object();
-    while (take_until(block, "<arg_key>")) {
-        const auto key = take_until(block, "</arg_key>");
-        if (!key || !take_until(block, "<arg_value>")) return std::nullopt;
-        const auto value = take_until(block, "</arg_value>");
+    while (take_until_mark(block, syntax.before_key)) {
+        const auto key = take_until_mark(block, syntax.after_key);
+        if (!key || !take_until_mark(block, syntax.before_value)) return std::nullopt;
+        const auto value = take_until_mark(block, syntax.after_value);
         if (!value) return std::nullopt;
         const std::string parameter(trimmed(*key));
-        arguments[parameter] = value_of(*value, texts.contains({std::string(name), parameter}));
+        arguments[parameter] = value_of(without_breaks(*value, syntax), texts.contains({name, parameter}));
     }
-    return BlockCall{std::string(name), dump(arguments)};
+    return BlockCall{name, dump(arguments)};
 }
 
 // {key:value,...} with texts between marks and keys without.
@@ -138,11 +134,10 @@ class CalledParser {
     std::string_view text_;
 };
 
-std::optional<BlockCall> read_called(std::string_view block) {
+std::optional<BlockCall> read_called(const text::CallSyntax& syntax, std::string_view block) {
     block = trimmed(block);
-    constexpr std::string_view kCall = "call:";
-    if (!block.starts_with(kCall)) return std::nullopt;
-    block.remove_prefix(kCall.size());
+    if (!block.starts_with(syntax.before_name)) return std::nullopt;
+    block.remove_prefix(syntax.before_name.size());
     const size_t brace = block.find('{');
     if (brace == std::string_view::npos || brace == 0) return std::nullopt;
     const auto arguments = CalledParser(block.substr(brace)).object();
@@ -152,17 +147,15 @@ std::optional<BlockCall> read_called(std::string_view block) {
 
 }  // namespace
 
-std::optional<BlockCall> read_call_block(text::CallStyle style, std::string_view block, const TextParameters& texts) {
-    switch (style) {
-        case text::CallStyle::spelled:
-            return read_spelled(block, texts);
-        case text::CallStyle::keyed:
-            return read_keyed(block, texts);
-        case text::CallStyle::called:
-            return read_called(block);
-        default:
-            return std::nullopt;
-    }
+bool is_block(const text::CallSyntax& syntax) {
+    return syntax.form == text::CallSyntax::Form::elements || syntax.form == text::CallSyntax::Form::called;
+}
+
+std::optional<BlockCall> read_call_block(const text::CallSyntax& syntax, std::string_view block,
+                                         const TextParameters& texts) {
+    if (!is_block(syntax)) return std::nullopt;
+    const bool has_elements = syntax.form == text::CallSyntax::Form::elements;
+    return has_elements ? read_elements(syntax, block, texts) : read_called(syntax, block);
 }
 
 }  // namespace tandem::server

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "text/answer_format.h"
+#include "text/call_syntax.h"
 
 namespace tandem::server {
 
@@ -19,7 +19,11 @@ struct BlockCall {
     std::string arguments;  // a JSON object
 };
 
-// Nothing where the block is no call of this style.
-std::optional<BlockCall> read_call_block(text::CallStyle style, std::string_view block, const TextParameters& texts);
+// Whether what is between the marks of a call is no JSON.
+bool is_block(const text::CallSyntax& syntax);
+
+// Nothing where the block is no call of this syntax.
+std::optional<BlockCall> read_call_block(const text::CallSyntax& syntax, std::string_view block,
+                                         const TextParameters& texts);
 
 }  // namespace tandem::server

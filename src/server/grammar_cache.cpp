@@ -1,5 +1,7 @@
 #include "server/grammar_cache.h"
 
+#include "server/sse.h"
+
 namespace tandem::server {
 
 namespace {
@@ -27,7 +29,18 @@ std::string key_of(const ResponseFormat& format) {
 
 Reply<GrammarCache::Masks> GrammarCache::find(const ResponseFormat& format) {
     if (format.kind == FormatKind::text) return Masks();
-    const std::string key = key_of(format);
+    return find_or_make(key_of(format), "response_format", [&] { return compile(format); });
+}
+
+Reply<GrammarCache::Masks> GrammarCache::find(const text::CallRules& calls) {
+    // The format is the model's.
+    const std::string key =
+        fmt::format("calls {} {} {} {}", calls.several, calls.with_text, calls.begins_in_reasoning, dump(calls.tools));
+    return find_or_make(key, "tools", [&] { return text::compile_calls(calls); });
+}
+
+template <typename Compile>
+Reply<GrammarCache::Masks> GrammarCache::find_or_make(const std::string& key, const char* field, Compile compile) {
     {
         const std::lock_guard lock(mutex_);
         const auto found = by_key_.find(key);
@@ -36,8 +49,8 @@ Reply<GrammarCache::Masks> GrammarCache::find(const ResponseFormat& format) {
             return found->second->masks;
         }
     }
-    Result<text::CompiledGrammarPtr> compiled = compile(format);
-    if (!compiled) return bad_request("response_format", "{}", compiled.error().message);
+    Result<text::CompiledGrammarPtr> compiled = compile();
+    if (!compiled) return bad_request(field, "{}", compiled.error().message);
     Masks masks = TRY(engine_.masks_for(std::move(*compiled)));
 
     const std::lock_guard lock(mutex_);

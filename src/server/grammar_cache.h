@@ -20,8 +20,12 @@ class GrammarCache {
 
     // Null for plain text; an error names what is wrong with the schema or the grammar.
     Reply<Masks> find(const ResponseFormat& format);
+    Reply<Masks> find(const text::CallRules& calls);
 
   private:
+    template <typename Compile>
+    Reply<Masks> find_or_make(const std::string& key, const char* field, Compile compile);
+
     static constexpr size_t kMost = 32;
 
     struct Item {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "format/json.h"
-#include "text/answer_format.h"
+#include "text/call_syntax.h"
 
 namespace tandem::server {
 
@@ -19,8 +19,8 @@ constexpr std::string_view kFunctions = "functions.";
 constexpr std::string_view kHeaderBegins[] = {text::kHarmonyStart, text::kHarmonyChannel, text::kHarmonyConstrain,
                                               text::kHarmonyMessage, kRecipient};
 // Where a message ends: the mark belongs to it, or is that of the next header.
-constexpr std::string_view kBodyEnds[] = {text::kHarmonyEnd, "<|call|>", "<|return|>", text::kHarmonyStart,
-                                          text::kHarmonyChannel};
+constexpr std::string_view kBodyEnds[] = {text::kHarmonyEnd, text::kHarmonyCall, text::kHarmonyReturn,
+                                          text::kHarmonyStart, text::kHarmonyChannel};
 constexpr size_t kOwnEnds = 3;
 
 // The word that follows `mark`.

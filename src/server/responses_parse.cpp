@@ -188,7 +188,6 @@ Reply<Ok> read_text_format(const Fields& body, const char* key, Ask& ask) {
 Reply<Ok> read_reasoning_wish(const Fields& body, const char* key, Ask& ask) {
     const Fields fields = TRY(Fields::of(*body.find(key), key));
     TRY(fields.read("effort", ask.reasoning_effort));
-    if (ask.reasoning_effort == "none" || ask.reasoning_effort == "minimal") ask.thinks = false;
     return Ok{};
 }
 

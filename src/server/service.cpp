@@ -1,8 +1,8 @@
 #include "server/service.h"
 
+#include <algorithm>
 #include <chrono>
 
-#include "server/call_schema.h"
 #include "server/sse.h"
 
 namespace tandem::server {
@@ -37,6 +37,13 @@ bool must_call(const Ask& ask) {
     return offers_tools(ask) && (ask.tool_choice == ToolChoice::required || ask.tool_choice == ToolChoice::named);
 }
 
+// Tools whose calls are to be valid even where the model is free to make none.
+bool offers_strict_tools(const Ask& ask) {
+    return offers_tools(ask) && std::any_of(ask.tools.begin(), ask.tools.end(), [](const Json& tool) {
+               return tool.at("function").value("strict", Json()) == true;
+           });
+}
+
 Reply<text::Prompt> chat_prompt(const Ask& ask, const text::PromptMaker& prompts, const text::PromptLimits& limits) {
     const text::PromptInput input = {.messages = ask.messages,
                                      .tools = offers_tools(ask) ? ask.tools : Json(),
@@ -69,14 +76,26 @@ AnswerReaderOptions reader_of(const Ask& ask, const text::Prompt& prompt) {
         const Json& function = tool.at("function");
         const std::string& name = reader.tools.emplace_back(function.at("name").get<std::string>());
         const Json parameters = function.value("parameters", Json::object());
-        const Json properties = parameters.is_object() ? parameters.value("properties", Json::object()) : Json();
-        for (const auto& [parameter, schema] : properties.items()) {
-            if (schema.is_object() && schema.value("type", Json()) == "string") {
-                reader.text_parameters.insert({name, parameter});
-            }
+        for (const std::string& parameter : text::text_parameters(parameters)) {
+            reader.text_parameters.insert({name, parameter});
         }
     }
     return reader;
+}
+
+// One of the tools, or the named one.
+text::CallRules call_rules(const Ask& ask, const text::Prompt& prompt) {
+    const bool is_named = ask.tool_choice == ToolChoice::named;
+    text::CallRules rules = {.format = prompt.format,
+                             .several = ask.parallel_tool_calls && !is_named,
+                             .with_text = ask.tool_choice == ToolChoice::automatic,
+                             .begins_in_reasoning = prompt.begins_in_reasoning};
+    for (const Json& tool : ask.tools) {
+        const Json& function = tool.at("function");
+        if (is_named && function.at("name") != ask.tool_name) continue;
+        rules.tools.push_back({{"name", function.at("name")}, {"parameters", function.value("parameters", Json())}});
+    }
+    return rules;
 }
 
 // What only the model can tell.
@@ -144,12 +163,14 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const Client& clie
     const text::PromptMaker& maker = model->bundle().prompts;
     const text::PromptLimits limits = {.context = model->engine().context(), .vocab = model->bundle().model.vocab};
     std::vector<text::Prompt> prompts;
-    ResponseFormat format = ask.format;
     if (ask.kind == AskKind::chat) {
         prompts.push_back(TRY(chat_prompt(ask, maker, limits)));
         start.reader = reader_of(ask, prompts.back());
         request.shown = prompts.back().shown;
-        if (must_call(ask)) format = {.kind = FormatKind::json_schema, .source = call_schema(ask)};
+        const bool is_held = ask.format.kind == FormatKind::text && offers_strict_tools(ask);
+        if (must_call(ask) || is_held) {
+            request.grammar = TRY(model->grammars().find(call_rules(ask, prompts.back())));
+        }
     } else {
         request.continues_text = true;
         request.echo = ask.echo;
@@ -158,7 +179,7 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const Client& clie
         prompts.reserve(ask.prompts.size());
         for (const Prompt& prompt : ask.prompts) prompts.push_back(TRY(plain_prompt(prompt, ask, maker, limits)));
     }
-    request.grammar = TRY(model->grammars().find(format));
+    if (!request.grammar) request.grammar = TRY(model->grammars().find(ask.format));
     start.head = {.id = random_id(),
                   .created_s = std::chrono::duration_cast<std::chrono::seconds>(
                                    std::chrono::system_clock::now().time_since_epoch())

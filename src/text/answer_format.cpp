@@ -26,36 +26,14 @@ CallStyle call_style(std::string_view source) {
     if (contains(source, "<arg_key>")) return CallStyle::keyed;
     if (contains(source, "<tool_call>")) return contains(source, "<function=") ? CallStyle::spelled : CallStyle::tagged;
     if (contains(source, "[TOOL_CALLS]")) {
-        return contains(source, kArgumentsMark) ? CallStyle::named : CallStyle::listed;
+        return contains(source, call_syntax(CallStyle::named).after_name) ? CallStyle::named : CallStyle::listed;
     }
-    return contains(source, "<|tool_call|>") ? CallStyle::barred : CallStyle::plain;
+    // Phi 4 mini's template shows its tools so, and no calls.
+    const bool barred = contains(source, "<|tool_call|>") || contains(source, "<|/tool|>");
+    return barred ? CallStyle::barred : CallStyle::plain;
 }
 
 }  // namespace
-
-bool is_block(CallStyle style) {
-    return style == CallStyle::spelled || style == CallStyle::keyed || style == CallStyle::called;
-}
-
-CallMarks call_marks(CallStyle style) {
-    switch (style) {
-        case CallStyle::tagged:
-        case CallStyle::spelled:
-        case CallStyle::keyed:
-            return {.begin = "<tool_call>", .end = "</tool_call>"};
-        case CallStyle::listed:
-        case CallStyle::named:
-            return {.begin = "[TOOL_CALLS]"};
-        case CallStyle::barred:
-            return {.begin = "<|tool_call|>", .end = "<|/tool_call|>"};
-        case CallStyle::called:
-            return {.begin = "<|tool_call>", .end = "<tool_call|>"};
-        case CallStyle::plain:
-        case CallStyle::harmony:
-            break;
-    }
-    return {.begin = "<|python_tag|>"};
-}
 
 AnswerFormat answer_format(std::string_view template_source) {
     AnswerFormat format;
@@ -78,11 +56,8 @@ AnswerFormat answer_format(std::string_view template_source) {
     return format;
 }
 
-std::string_view opening_of(const AnswerFormat& format, bool is_call) {
-    if (format.calls == CallStyle::harmony) {
-        return is_call ? "<|channel|>commentary <|constrain|>json<|message|>" : "<|channel|>final<|message|>";
-    }
-    return is_call && format.calls == CallStyle::tagged && format.knows_calls ? "<tool_call>\n" : "";
+std::string_view opening_of(const AnswerFormat& format) {
+    return format.calls == CallStyle::harmony ? "<|channel|>final<|message|>" : "";
 }
 
 bool opens_reasoning(const AnswerFormat& format, std::string_view prompt) {
@@ -101,15 +76,14 @@ std::vector<std::string_view> marks_of(const AnswerFormat& format, bool has_tool
         marks = {format.reasoning_begin.substr(0, token), format.reasoning_end};
     }
     if (!has_tools) return marks;
-    const CallMarks calls = call_marks(format.calls);
-    for (const std::string_view mark : {calls.begin, calls.end}) {
-        if (!mark.empty()) marks.push_back(mark);
+    const CallSyntax& calls = call_syntax(format.calls);
+    const std::string_view quote = calls.form == CallSyntax::Form::called ? kTextMark : std::string_view();
+    const std::string_view id = format.calls == CallStyle::named ? kCallIdMark : std::string_view();
+    for (const std::string_view written : {calls.begin, calls.end, quote, calls.before_key, calls.after_key,
+                                           calls.before_value, calls.after_value, id, calls.after_name}) {
+        const std::string_view mark = mark_of(written);
+        if (mark.size() > 1) marks.push_back(mark);
     }
-    if (format.calls == CallStyle::called) marks.push_back(kTextMark);
-    if (format.calls == CallStyle::keyed) {
-        marks.insert(marks.end(), {"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"});
-    }
-    if (format.calls == CallStyle::named) marks.insert(marks.end(), {kCallIdMark, kArgumentsMark});
     return marks;
 }
 

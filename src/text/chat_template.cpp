@@ -20,6 +20,15 @@ struct Sources {
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // tokenizer_config.json lists the added tokens too
 
+constexpr const char* kFunctions = "xml_tools";  // what SmolLM 3's template calls tools
+
+// Tools without what OpenAI's form has around them.
+nlohmann::ordered_json functions_of(const nlohmann::ordered_json& tools) {
+    nlohmann::ordered_json functions = nlohmann::ordered_json::array();
+    for (const auto& tool : tools) functions.push_back(tool.is_object() ? tool.value("function", tool) : tool);
+    return functions;
+}
+
 Result<std::shared_ptr<const jinja::Program>> parse_program(std::string source) {
     jinja::Program program = TRY(jinja::Program::parse(std::move(source)));
     return std::make_shared<const jinja::Program>(std::move(program));
@@ -101,6 +110,12 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, const jinja::Li
         for (const auto& [name, value] : input.extra.items()) variables.emplace_back(name, &value);
     }
     const jinja::Program& program = input.tools.empty() ? *program_ : *program_for_tools_;
+    nlohmann::ordered_json functions;
+    if (!input.tools.empty() && !input.extra.contains(kFunctions) &&
+        program.source().find(kFunctions) != std::string::npos) {
+        functions = functions_of(input.tools);
+        variables.emplace_back(kFunctions, &functions);
+    }
     return jinja::render(program, variables, {.limits = limits, .now = input.now});
 }
 

@@ -19,12 +19,15 @@ class FittedTemplate {
 
     const std::string& source() const { return template_.source(); }
     const AnswerFormat& answer_format() const { return format_; }
-    bool shows_tools() const { return shows_tools_; }
+    bool shows_tools() const { return shows_tools_ || has_system_tools_; }
 
   private:
+    Result<std::string> render_tools(ChatInput input) const;
+
     ChatTemplate template_;
     AnswerFormat format_;
     bool shows_tools_;
+    bool has_system_tools_;  // the tools are text that belongs to the system message
     TemplateTraits without_tools_;
     TemplateTraits with_tools_;
 };

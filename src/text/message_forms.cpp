@@ -190,6 +190,28 @@ Json describe_tools(Json messages, const Json& tools) {
     return messages;
 }
 
+Json messages_with_system_tools(Json messages, const Json& tools) {
+    if (!are_messages(messages)) return messages;
+    Json functions = Json::array();
+    for (const Json& tool : tools) functions.push_back(tool.is_object() ? tool.value("function", tool) : tool);
+    const bool has_system = !messages.empty() && role_of(messages.front()) == "system";
+    if (!has_system) messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});
+    messages.front()["tools"] = dump(functions);
+    return messages;
+}
+
+Json tools_in_full(Json tools) {
+    for (Json& tool : tools) {
+        if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
+        Json& function = tool["function"];
+        if (!function.contains("description")) function["description"] = "";
+        Json& parameters = function["parameters"];
+        if (!parameters.is_object()) parameters = {{"type", "object"}};
+        if (!parameters.contains("properties")) parameters["properties"] = Json::object();
+    }
+    return tools;
+}
+
 Json messages_with_short_ids(Json messages) {
     std::vector<std::string> asked;  // by the last message with calls
     size_t answered = 0;             // of them

@@ -17,6 +17,12 @@ std::string content_text(const nlohmann::ordered_json& message);
 // The messages with the tools described by the system message, for templates that do not tell the model of tools.
 nlohmann::ordered_json describe_tools(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools);
 
+// The messages with the tools as JSON text in a member "tools" of the system message (Phi 4).
+nlohmann::ordered_json messages_with_system_tools(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools);
+
+// The tools with a description and parameters, empty ones where there are none.
+nlohmann::ordered_json tools_in_full(nlohmann::ordered_json tools);
+
 // The messages with ids of calls as Mistral's templates insist on: nine letters and digits. Whatever the id was that a
 // client sends (ours are longer, Ollama's clients have none), it becomes the same one each time.
 nlohmann::ordered_json messages_with_short_ids(nlohmann::ordered_json messages);

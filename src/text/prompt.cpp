@@ -101,16 +101,30 @@ Encoded encode_within(const Tokenizer& tokenizer, std::string_view text, bool ad
     return {.tokens = tokenizer.encode(text, {.add_special = add_special})};
 }
 
-ChatInput chat_input(const PromptInput& input) {
+// Whether the model is to think: as much as the effort says where nothing else does.
+std::optional<bool> thinking_of(const PromptInput& input) {
+    if (input.constrained || input.calls_tool) return false;
+    if (input.thinking || input.reasoning_effort.empty()) return input.thinking;
+    return input.reasoning_effort != "none" && input.reasoning_effort != "minimal";
+}
+
+// gpt-oss always thinks, and knows three ways.
+std::string effort_of(const PromptInput& input, const AnswerFormat& format, std::optional<bool> thinking) {
+    if (format.calls != CallStyle::harmony) return input.reasoning_effort;
+    if (thinking == false) return "low";
+    return input.reasoning_effort == "xhigh" || input.reasoning_effort == "max" ? "high" : input.reasoning_effort;
+}
+
+ChatInput chat_input(const PromptInput& input, const AnswerFormat& format) {
     ChatInput chat;
     chat.messages = input.messages;
     chat.tools = input.tools;
     chat.add_generation_prompt = input.add_generation_prompt;
     if (input.values.is_object()) chat.extra = input.values;
-    std::optional<bool> thinking = input.thinking;
-    if (input.constrained || input.calls_tool) thinking = false;
+    const std::optional<bool> thinking = thinking_of(input);
     if (thinking) chat.extra["enable_thinking"] = chat.extra["thinking"] = *thinking;  // whichever name it has
-    if (!input.reasoning_effort.empty()) chat.extra["reasoning_effort"] = input.reasoning_effort;
+    const std::string effort = effort_of(input, format, thinking);
+    if (!effort.empty()) chat.extra["reasoning_effort"] = effort;
     return chat;
 }
 
@@ -143,7 +157,8 @@ Made<Prompt> PromptMaker::chat(const PromptInput& input, const PromptLimits& lim
                            .field = "model"};
     }
     TRY(check_input(input));
-    ChatInput chat = chat_input(input);
+    const AnswerFormat& format = template_->answer_format();
+    ChatInput chat = chat_input(input, format);
     chat.bos_token = bos_;
     chat.eos_token = eos_;
     std::string opening;
@@ -151,7 +166,7 @@ Made<Prompt> PromptMaker::chat(const PromptInput& input, const PromptLimits& lim
         opening = content_text(chat.messages.back());
         chat.messages.erase(chat.messages.size() - 1);
     }
-    if (template_->answer_format().calls == CallStyle::harmony) name_thinking(chat.messages);
+    if (format.calls == CallStyle::harmony) name_thinking(chat.messages);
     Result<std::string> rendered = template_->render(std::move(chat));
     if (!rendered) {
         return PromptError{
@@ -159,21 +174,22 @@ Made<Prompt> PromptMaker::chat(const PromptInput& input, const PromptLimits& lim
     }
     std::string text = std::move(*rendered);
 
-    const AnswerFormat& format = template_->answer_format();
-    const bool no_reasoning = input.constrained || input.calls_tool || input.thinking == false;
+    const bool no_reasoning = thinking_of(input) == false;
     bool begins_in_reasoning = opens_reasoning(format, text);
     if (begins_in_reasoning && no_reasoning) {  // of a template that has no switch for it
         text += std::string(format.reasoning_end) + "\n\n";
         begins_in_reasoning = false;
     }
-    if (input.calls_tool || input.constrained || !opening.empty()) text += opening_of(format, input.calls_tool);
+    if ((input.constrained && !input.calls_tool) || !opening.empty()) text += opening_of(format);
     text += opening;
+    // The call is a message of its own.
+    if (input.calls_tool && !opening.empty() && format.calls == CallStyle::harmony)
+        text += fmt::format("{}{}assistant", kHarmonyEnd, kHarmonyStart);
 
     // Most templates write the first token themselves.
     const bool has_bos = !bos_.empty() && text.starts_with(bos_);
     Prompt prompt = TRY(encode(text, !has_bos, limits));
     prompt.format = format;
-    if (input.calls_tool) prompt.format.calls = CallStyle::plain;
     prompt.begins_in_reasoning = begins_in_reasoning;
     prompt.shown = shown_marks(format, !input.tools.empty());
     return prompt;

@@ -22,7 +22,7 @@ struct PromptInput {
     nlohmann::ordered_json tools = {};  // null, or [{"type": "function", "function": {...}}]
     bool add_generation_prompt = true;
     bool continues_last = false;         // the last message is the beginning of the answer
-    bool calls_tool = false;             // the answer is a call of a tool and nothing else, held to JSON by a grammar
+    bool calls_tool = false;             // the answer is calls of tools and nothing else, held to that by a grammar
     bool constrained = false;            // a grammar holds the answer from its first letter: no reasoning before it
     std::optional<bool> thinking = {};   // none: what the template does by itself
     std::string reasoning_effort = {};   // of the template

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "text/message_forms.h"
+
 namespace tandem::text {
 
 namespace {
@@ -201,6 +203,11 @@ bool shows_tools(const ChatTemplate& chat_template) {
         }
     }
     return false;
+}
+
+bool shows_system_tools(const ChatTemplate& chat_template) {
+    const Json messages = messages_with_system_tools(conversation({message("user", kQuestion)}), probe_tools());
+    return Prober(chat_template, Json()).says({}, messages, {kOffered});
 }
 
 }  // namespace tandem::text

@@ -32,6 +32,8 @@ TemplateTraits probe_template(const ChatTemplate& chat_template, bool with_tools
 
 // Whether the template tells the model what its tools are.
 bool shows_tools(const ChatTemplate& chat_template);
+// Whether it does when they are a member of the system message.
+bool shows_system_tools(const ChatTemplate& chat_template);
 
 // The messages, in OpenAI's form, as a template with these traits wants them. What is no list of messages stays as it
 // is: the template will say so.

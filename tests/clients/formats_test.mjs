@@ -173,4 +173,38 @@ for (const [name, { reasoning }] of Object.entries(FORMATS)) {
     const again = await openai.chat.completions.create({ ...ask, messages: [...QUESTION, message, result] });
     assert.equal(again.choices[0].finish_reason, "tool_calls");
   });
+
+  // The model would rather say something else at first: what it says is held to the form that its template has.
+  test(`${name}: a call that must be`, async () => {
+    const parameters = structuredClone(PARAMETERS);
+    parameters.properties.city.maxLength = 20;
+    const held = { type: "function", function: { ...tool.function, parameters } };
+    const ask = { model: `${name}-says`, messages: QUESTION };
+    const check = (made, given) => {
+      assert.equal(made, NAME);
+      assert.deepEqual(Object.keys(given).sort(), ["city", "days"]);
+      assert.ok(typeof given.city === "string" && [...given.city].length <= 20 && Number.isInteger(given.days), JSON.stringify(given));
+    };
+    for (const tool_choice of ["required", { type: "function", function: { name: NAME } }]) {
+      const { message, finish_reason } = (await openai.chat.completions.create({ ...ask, tools: [held], tool_choice })).choices[0];
+      assert.deepEqual([message.content, finish_reason], [null, "tool_calls"]);
+      for (const { function: f } of message.tool_calls) check(f.name, JSON.parse(f.arguments));
+      if (tool_choice !== "required") assert.equal(message.tool_calls.length, 1);
+    }
+    const { content, stop_reason } = await anthropic.messages.create({ ...ask, max_tokens: 1000,
+      tools: [{ ...claudeTool, input_schema: parameters }], tool_choice: { type: "any", disable_parallel_tool_use: true } });
+    assert.equal(stop_reason, "tool_use");
+    assert.deepEqual(content.map(({ type }) => type), ["tool_use"]);
+    check(content[0].name, content[0].input);
+  });
+
+  test(`${name}: a call that may be, of a strict tool`, async () => {
+    const strict = { type: "function", function: { ...tool.function, strict: true } };
+    const ask = { messages: QUESTION, tools: [strict] };
+    const { message, finish_reason } = (await openai.chat.completions.create({ ...ask, model: `${name}-calls` })).choices[0];
+    assert.deepEqual([message.reasoning_content, finish_reason], [thought, "tool_calls"]);
+    assert.deepEqual(message.tool_calls.map(({ function: f }) => [f.name, JSON.parse(f.arguments)]), [[NAME, ARGUMENTS]]);
+    const said = (await openai.chat.completions.create({ ...ask, model: `${name}-says` })).choices[0];
+    assert.deepEqual([said.message.content, said.finish_reason], [SAID, "stop"]);
+  });
 }

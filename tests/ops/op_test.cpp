@@ -129,6 +129,10 @@ Tolerance Tolerance::of_largest(float largest, double units) {
 }
 
 std::vector<float> run_op(device::Backend& backend, const graph::Op& op, const std::vector<HostTensor>& inputs) {
+    return run_graph(backend, inputs, [&](graph::Graph& g, const auto& tensors) { return g.apply(op, tensors); });
+}
+
+std::vector<float> run_graph(device::Backend& backend, const std::vector<HostTensor>& inputs, const BuildGraph& build) {
     graph::Graph g;
     graph::Weights weights;
     std::vector<graph::Tensor> tensors;
@@ -137,7 +141,7 @@ std::vector<float> run_op(device::Backend& backend, const graph::Op& op, const s
         weights.add(name, {inputs[i].dtype, inputs[i].shape, inputs[i].bytes});
         tensors.push_back(g.weight(name, type_of(inputs[i])));
     }
-    const graph::Tensor y = g.apply(op, tensors);
+    const graph::Tensor y = build(g, tensors);
     const bool integer = g.type(y).dtype == DType::i32;
     g.result("y", y);
     auto executable = backend.compile(std::move(g).finish(), weights, nullptr, {.limits = {}, .results = {"y"}});

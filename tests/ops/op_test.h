@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "device/backend.h"
-#include "graph/op.h"
+#include "graph/builder.h"
 
 namespace tandem::test {
 
@@ -80,7 +81,10 @@ struct Tolerance {
     double bound(double magnitude) const { return relative * magnitude + absolute; }
 };
 
-// Runs one op whose inputs are all given; the shape of its output must not depend on the step.
+// Runs what `build` makes of inputs that are all given; the shape of its result must not depend on the step.
+using BuildGraph = std::function<graph::Tensor(graph::Graph&, const std::vector<graph::Tensor>&)>;
+std::vector<float> run_graph(device::Backend& backend, const std::vector<HostTensor>& inputs, const BuildGraph& build);
+// The same of one op.
 std::vector<float> run_op(device::Backend& backend, const graph::Op& op, const std::vector<HostTensor>& inputs);
 
 void expect_same_on_every_device(const graph::Op& op, const std::vector<HostTensor>& inputs,

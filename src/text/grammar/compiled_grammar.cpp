@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "text/grammar/automaton.h"
+#include "text/grammar/call_grammar.h"
 #include "text/grammar/ecma_regex.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/schema.h"
@@ -66,6 +67,10 @@ Result<CompiledGrammarPtr> compile_choice(std::span<const std::string> texts) {
     for (const std::string& text : texts) options.push_back(source.literal(text));
     const grammar::NodeId any = source.choice(options);
     return compile(with_root(std::move(source), any), "choice");
+}
+
+Result<CompiledGrammarPtr> compile_calls(const CallRules& rules) {
+    return compile(TRY(grammar::translate_calls(rules)), "tools");
 }
 
 Result<CompiledGrammarPtr> compile_json_object() {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "text/answer_format.h"
 
 namespace tandem::text {
 
@@ -43,6 +45,17 @@ Result<CompiledGrammarPtr> compile_regex(std::string_view pattern);
 
 // One of these texts.
 Result<CompiledGrammarPtr> compile_choice(std::span<const std::string> texts);
+
+// Calls of tools in the form of a family of models.
+struct CallRules {
+    AnswerFormat format;
+    bool several = false;    // at once, where the family can; if not, one
+    bool with_text = false;  // free text may come before the calls, or in their place
+    bool begins_in_reasoning = false;
+    // [{"name": text, "parameters": a schema of objects, null for any}]
+    nlohmann::ordered_json tools = nlohmann::ordered_json::array();
+};
+Result<CompiledGrammarPtr> compile_calls(const CallRules& rules);
 
 // Any JSON object, as OpenAI's "json_object" asks for.
 Result<CompiledGrammarPtr> compile_json_object();

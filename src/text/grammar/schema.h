@@ -1,6 +1,7 @@
 // The front end for JSON Schema; docs/structured-output.md says what is supported.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/result.h"
@@ -10,6 +11,9 @@ namespace tandem::text::grammar {
 
 // Errors are one line that names the place by its JSON pointer: "schema at /properties/age/not: ...".
 Result<Grammar> translate_schema(std::string_view text);
+
+// The schema, within the limits and with its references resolved.
+Result<nlohmann::ordered_json> parse_schema(std::string_view text);
 
 Grammar json_object_grammar();
 

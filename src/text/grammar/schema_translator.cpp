@@ -74,7 +74,7 @@ Status check_members(std::string_view text) {
 
 SchemaTranslator::Place SchemaTranslator::Place::at(std::string_view key) const {
     const std::string escaped = replace_all(replace_all(key.substr(0, 100), "~", "~0"), "/", "~1");
-    return {.pointer = pointer + "/" + escaped, .depth = depth + 1, .merged = merged};
+    return {.pointer = pointer + "/" + escaped, .depth = depth + 1, .merged = merged, .form = form};
 }
 
 Error SchemaTranslator::error(const Place& place, std::string_view message) {
@@ -86,19 +86,29 @@ Result<NodeId> SchemaTranslator::impossible(const Place& place, std::string_view
     return grammar_.nothing();
 }
 
-Result<Grammar> SchemaTranslator::run() {
-    const RuleId root = grammar_.add_rule("root");
-    grammar_.set_root(root);
-    rules_.emplace("#", root);
-    waiting_.push_back({.rule = root, .schema = &root_, .pointer = ""});
+Result<RuleId> SchemaTranslator::run(Form form) {
+    const RuleId root = rule_for("#", &root_, form);
     // NOLINTNEXTLINE(modernize-loop-convert): more come while they are translated
     for (size_t i = 0; i < waiting_.size(); ++i) {
         const Reference reference = waiting_[i];
-        const NodeId body = TRY(translate(*reference.schema, {.pointer = reference.pointer}));
+        const NodeId body = TRY(translate(*reference.schema, {.pointer = reference.pointer, .form = reference.form}));
         grammar_.define(reference.rule, body);
         if (grammar_.full()) return fail("schema: it is too large: use fewer properties, values or bounds");
     }
-    return std::move(grammar_);
+    return root;
+}
+
+Result<RuleId> SchemaTranslator::elements(const ElementMarks& marks, JsonPieces& bare) {
+    marks_ = &marks;
+    bare_ = &bare;
+    return run(Form::arguments);
+}
+
+RuleId SchemaTranslator::rule_for(const std::string& reference, const Json* schema, Form form) {
+    const RuleId rule = grammar_.add_rule({});
+    rules_.emplace(static_cast<char>('0' + static_cast<int>(form)) + reference, rule);
+    waiting_.push_back({.rule = rule, .schema = schema, .pointer = reference.substr(1), .form = form});
+    return rule;
 }
 
 Status SchemaTranslator::check_keywords(const Json& schema, const Place& place) const {
@@ -113,7 +123,10 @@ Result<NodeId> SchemaTranslator::translate(const Json& schema, const Place& plac
     if (++visits_ > kMaxSchemaVisits || place.depth > 3 * kMaxNesting || grammar_.full()) {
         return error(place, "the schema is too complex: use fewer alternatives or references");
     }
-    if (schema.is_boolean()) return schema.get<bool>() ? json_.any_value() : grammar_.nothing();
+    if (schema.is_boolean()) {
+        if (!schema.get<bool>()) return grammar_.nothing();
+        return place.form == Form::value ? json_.any_value() : translate_flat(Json::object(), place);
+    }
     if (!schema.is_object()) return error(place, "a schema is an object or a boolean");
     TRY(check_keywords(schema, place));
     const auto reference = schema.find("$ref");
@@ -132,14 +145,11 @@ Result<NodeId> SchemaTranslator::translate(const Json& schema, const Place& plac
 }
 
 Result<NodeId> SchemaTranslator::translate_reference(const std::string& reference, const Place& place) {
-    const auto known = rules_.find(reference);
+    const auto known = rules_.find(static_cast<char>('0' + static_cast<int>(place.form)) + reference);
     if (known != rules_.end()) return grammar_.use(known->second);
     const auto target = algebra_.find(reference);
     if (!target) return at(place.at("$ref"), target.error());
-    const RuleId rule = grammar_.add_rule({});
-    rules_.emplace(reference, rule);
-    waiting_.push_back({.rule = rule, .schema = *target, .pointer = reference.substr(1)});
-    return grammar_.use(rule);
+    return grammar_.use(rule_for(reference, *target, place.form));
 }
 
 Result<NodeId> SchemaTranslator::translate_flat(const Json& schema, const Place& place) {
@@ -226,20 +236,30 @@ Result<NodeId> SchemaTranslator::translate_values(const Json& schema, const Plac
         const auto valid = algebra_.is_valid(value, rest);
         if (!valid) return error(place, "enum or const together with other constraints is not supported");
         if (grammar_.full()) return error(place, "it has too many values");
-        if (*valid) options.push_back(grammar_.literal(value.dump(-1, ' ', false, Json::error_handler_t::replace)));
+        const bool fits = place.form == Form::value || (place.form == Form::bare && value.is_string()) ||
+                          (place.form == Form::arguments && value.is_object() && marks_ == nullptr);
+        if (*valid && fits) options.push_back(pieces(place).value(value));
     }
     if (options.empty()) return impossible(place, "none of its values is valid for the rest of the schema");
     return grammar_.shared(grammar_.choice(options));
 }
 
-Result<Grammar> translate_schema(std::string_view text) {
+Result<Json> parse_schema(std::string_view text) {
     if (text.size() > kMaxSourceBytes) {
         return fail("schema: {} bytes are too large, {} are allowed", text.size(), kMaxSourceBytes);
     }
     TRY(check_members(text));
     Json schema = TRY(format::parse_ordered_json(text, "schema", {.depth = kMaxNesting}));
     TRY(resolve_references(schema));
-    return SchemaTranslator(schema).run();
+    return schema;
+}
+
+Result<Grammar> translate_schema(std::string_view text) {
+    const Json schema = TRY(parse_schema(text));
+    Grammar grammar;
+    JsonPieces json(grammar);
+    grammar.set_root(TRY(SchemaTranslator(schema, json).run()));
+    return grammar;
 }
 
 Grammar json_object_grammar() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,18 +14,43 @@
 
 namespace tandem::text::grammar {
 
+// How the arguments of a call are written where each is for itself.
+struct ElementMarks {
+    std::string_view before_key;
+    std::string_view after_key;
+    std::string_view before_value;
+    std::string_view after_value;
+    bool loose_breaks = false;         // line breaks may be left out
+    std::set<std::string> texts = {};  // those that are written as they are, without quotes
+};
+
 class SchemaTranslator {
   public:
-    explicit SchemaTranslator(const Json& root) : root_(root), algebra_(root), json_(grammar_) {}
+    // Values are written with `json`, whose grammar takes the rules.
+    SchemaTranslator(const Json& root, JsonPieces& json)
+        : root_(root), algebra_(root), grammar_(json.grammar()), json_(json) {}
 
-    Result<Grammar> run();
+    // The rule of the values that are valid.
+    Result<RuleId> run() { return run(Form::value); }
+    // Of objects.
+    Result<RuleId> arguments() { return run(Form::arguments); }
+    // Of objects as elements; texts among them are written with `bare`.
+    Result<RuleId> elements(const ElementMarks& marks, JsonPieces& bare);
 
   private:
+    enum class Form : uint8_t {
+        value,
+        arguments,  // an object, perhaps as elements
+        bare,       // a text as it is
+    };
+    Result<RuleId> run(Form form);
+
     // Where we are, for messages and against endless depth.
     struct Place {
         std::string pointer;
         int depth = 0;
         bool merged = false;  // the schema was put together from several
+        Form form = Form::value;
 
         Place at(std::string_view key) const;
         Place at(std::string_view key, size_t index) const { return at(key).at(std::to_string(index)); }
@@ -66,18 +92,27 @@ class SchemaTranslator {
     Result<uint32_t> count_of(const Json& schema, const char* keyword, uint32_t otherwise, const Place& place) const;
     Result<NumberBounds> bounds_of(const Json& schema, bool integer, const Place& place) const;
 
+    Result<NodeId> translate_member(const Member& member, const Place& place);
+    NodeId element(NodeId key, NodeId value);
+    NodeId element_mark(std::string_view written);
+    JsonPieces& pieces(const Place& place) { return place.form == Form::bare ? *bare_ : json_; }
+
     const Json& root_;
     SchemaAlgebra algebra_;
-    Grammar grammar_;
-    JsonPieces json_;
+    Grammar& grammar_;
+    JsonPieces& json_;
+    const ElementMarks* marks_ = nullptr;  // of elements()
+    JsonPieces* bare_ = nullptr;
     int visits_ = 0;
 
     struct Reference {
         RuleId rule = 0;
         const Json* schema = nullptr;
         std::string pointer;
+        Form form = Form::value;
     };
-    std::unordered_map<std::string, RuleId> rules_;    // by reference
+    RuleId rule_for(const std::string& reference, const Json* schema, Form form);
+    std::unordered_map<std::string, RuleId> rules_;    // by form and reference
     std::vector<Reference> waiting_;                   // references whose rule is not defined yet
     std::unordered_map<std::string, NodeId> numbers_;  // by bounds
 };

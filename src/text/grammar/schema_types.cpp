@@ -23,14 +23,23 @@ std::u32string code_points(std::string_view text) {
     return points;
 }
 
-// Keys that are not declared are written without escapes, so that they are easily told from those that are.
-CodePoints key_characters() {
-    return CodePoints({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}).complement();
+std::string lower_case(std::string text) {
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
+}
+
+// Whether a name can stand between marks that end where a character of them comes.
+bool fits_marks(std::string_view name) {
+    constexpr std::string_view kSpaces = " \t\r\n";
+    return !name.empty() && name.find_first_of("<>") == std::string_view::npos &&
+           kSpaces.find(name.front()) == std::string_view::npos && kSpaces.find(name.back()) == std::string_view::npos;
 }
 
 }  // namespace
 
 Result<NodeId> SchemaTranslator::translate_type(const std::string& type, const Json& schema, const Place& place) {
+    if (place.form == Form::arguments && type != "object") return grammar_.nothing();
+    if (place.form == Form::bare && type != "string") return grammar_.nothing();
     if (type == "null") return grammar_.literal("null");
     if (type == "boolean") return grammar_.choice({grammar_.literal("true"), grammar_.literal("false")});
     if (type == "string") return translate_string(schema, place);
@@ -91,20 +100,24 @@ Result<NodeId> SchemaTranslator::translate_object(const Json& schema, const Plac
     if (members.empty()) return translate_map(schema, place);
     if (schema.contains("propertyNames"))
         return error(place.at("propertyNames"), "it is supported without properties only");
+    if (!json_.notation().is_json) {  // as the templates of such models write them
+        std::ranges::stable_sort(members, {}, [](const Member& member) { return lower_case(member.name); });
+    }
     std::vector<Grammar::ListItem> items;
     items.reserve(members.size() + 1);
     uint32_t required = 0;
     for (const Member& member : members) {
         required += member.required ? 1 : 0;
         if (*member.schema == false && !member.required) continue;
-        const NodeId value = TRY(translate(*member.schema, place.at("properties").at(member.name)));
-        const NodeId key = grammar_.literal(quote_json(member.name));
-        items.push_back({json_.member(key, grammar_.shared(value)), !member.required});
+        items.push_back({TRY(translate_member(member, place)), !member.required});
     }
+    const bool as_elements = place.form == Form::arguments && marks_ != nullptr;
     const Json* additional = keyword(schema, "additionalProperties");
-    const bool is_open = additional != nullptr && *additional != false;
+    const bool is_open = additional != nullptr && *additional != false && !as_elements;
     if (is_open) {
-        const NodeId value = TRY(translate(*additional, place.at("additionalProperties")));
+        Place other_place = place.at("additionalProperties");
+        other_place.form = Form::value;
+        const NodeId value = TRY(translate(*additional, other_place));
         const NodeId other = grammar_.shared(json_.member(other_keys(members), grammar_.shared(value)));
         const NodeId more = grammar_.repeat(grammar_.sequence({json_.comma(), other}), 0, kUnbounded);
         items.push_back({grammar_.sequence({other, more}), true});
@@ -116,7 +129,29 @@ Result<NodeId> SchemaTranslator::translate_object(const Json& schema, const Plac
     if (is_open ? most != kUnbounded : most < members.size()) {
         return error(place.at("maxProperties"), "it is supported without properties only");
     }
-    return json_.braces(grammar_.list(items, json_.comma()));
+    return as_elements ? grammar_.list(items, Grammar::empty()) : json_.braces(grammar_.list(items, json_.comma()));
+}
+
+Result<NodeId> SchemaTranslator::translate_member(const Member& member, const Place& place) {
+    Place value_place = place.at("properties").at(member.name);
+    const bool as_element = place.form == Form::arguments && marks_ != nullptr;
+    value_place.form = as_element && marks_->texts.contains(member.name) ? Form::bare : Form::value;
+    const NodeId value = grammar_.shared(TRY(translate(*member.schema, value_place)));
+    if (!as_element) return json_.member(json_.key(member.name), value);
+    if (!fits_marks(member.name)) {
+        return error(place, fmt::format("the model's form of calls has no way to write the name '{}'",
+                                        to_valid_utf8(member.name.substr(0, 100))));
+    }
+    return element(grammar_.literal(member.name), value);
+}
+
+NodeId SchemaTranslator::element(NodeId key, NodeId value) {
+    return grammar_.sequence({element_mark(marks_->before_key), key, element_mark(marks_->after_key),
+                              element_mark(marks_->before_value), value, element_mark(marks_->after_value)});
+}
+
+NodeId SchemaTranslator::element_mark(std::string_view written) {
+    return marked_text(grammar_, written, marks_->loose_breaks);
 }
 
 // An object without declared properties.
@@ -130,22 +165,28 @@ Result<NodeId> SchemaTranslator::translate_map(const Json& schema, const Place& 
     if (is_empty || (additional != nullptr && *additional == false)) max = 0;
     if (min > 1) return error(place.at("minProperties"), "more than 1 is not supported: keys could come twice");
     if (min > max) return impossible(place, "it has fewer properties than minProperties");
-    if (max == 0) return json_.braces(Grammar::empty());
-    if (names == nullptr && min == 0 && max == kUnbounded && (additional == nullptr || *additional == true)) {
+    const bool as_elements = place.form == Form::arguments && marks_ != nullptr;
+    if (max == 0) return as_elements ? Grammar::empty() : json_.braces(Grammar::empty());
+    if (!as_elements && names == nullptr && min == 0 && max == kUnbounded &&
+        (additional == nullptr || *additional == true)) {
         return json_.any_object();
     }
-    NodeId key = json_.string();
+    NodeId key = json_.any_key();
+    if (as_elements) key = bare_->any_key();
     if (names != nullptr) {
+        if (as_elements) return error(place.at("propertyNames"), "the model's form of calls has no way to write it");
         const auto flat = algebra_.flatten(*names);
         if (!flat) return at(place.at("propertyNames"), flat.error());
         auto strings = algebra_.both(*flat, {{"type", "string"}});
         if (!strings) return at(place.at("propertyNames"), strings.error());
         key = grammar_.shared(TRY(translate(*strings, place.at("propertyNames"))));
     }
+    Place value_place = place.at("additionalProperties");
+    value_place.form = Form::value;
     const NodeId value =
-        additional == nullptr ? json_.any_value() : TRY(translate(*additional, place.at("additionalProperties")));
-    const NodeId member = json_.member(key, grammar_.shared(value));
-    return json_.braces(items_between(grammar_.shared(member), min, max));
+        grammar_.shared(additional == nullptr ? json_.any_value() : TRY(translate(*additional, value_place)));
+    if (as_elements) return grammar_.repeat(grammar_.shared(element(key, value)), min, max);
+    return json_.braces(items_between(grammar_.shared(json_.member(key, value)), min, max));
 }
 
 // item, item, item: as many as the bounds say.
@@ -162,11 +203,13 @@ NodeId SchemaTranslator::other_keys(const std::vector<Member>& members) {
     names.reserve(members.size());
     for (const Member& member : members) {
         // One that needs an escape is never written as another key.
-        if (quote_json(member.name).size() == member.name.size() + 2) names.push_back(code_points(member.name));
+        if (!json_.notation().is_json || quote_json(member.name).size() == member.name.size() + 2)
+            names.push_back(code_points(member.name));
     }
-    return grammar_.shared(grammar_.sequence({grammar_.literal("\""), key_except(std::move(names), 0)}));
+    return grammar_.shared(grammar_.sequence({json_.quote(), key_except(std::move(names), 0)}));
 }
 
+// Keys that are not declared are written without escapes, so that they are easily told from those that are.
 // What is left of a key after `depth` characters that all of the names have, if it is none of them; with its quote.
 NodeId SchemaTranslator::key_except(std::vector<std::u32string> names, size_t depth) {
     std::map<char32_t, std::vector<std::u32string>> by_next;
@@ -177,7 +220,7 @@ NodeId SchemaTranslator::key_except(std::vector<std::u32string> names, size_t de
         else
             by_next[name[depth]].push_back(std::move(name));
     }
-    CodePoints others = key_characters();
+    CodePoints others = json_.plain_characters();
     CodePoints taken;
     std::vector<NodeId> options;
     for (auto& group : by_next) {
@@ -188,8 +231,8 @@ NodeId SchemaTranslator::key_except(std::vector<std::u32string> names, size_t de
         options.push_back(
             grammar_.sequence({grammar_.characters(next), key_except(std::move(group.second), depth + 1)}));
     }
-    const NodeId quote = grammar_.literal("\"");
-    const NodeId rest = grammar_.repeat(grammar_.characters(key_characters()), 0, kUnbounded);
+    const NodeId quote = json_.quote();
+    const NodeId rest = grammar_.repeat(grammar_.characters(json_.plain_characters()), 0, kUnbounded);
     options.push_back(grammar_.sequence({grammar_.characters(others.without(taken)), rest, quote}));
     if (!is_name) options.push_back(quote);
     return grammar_.choice(options);
@@ -248,19 +291,19 @@ Result<NodeId> SchemaTranslator::translate_string(const Json& schema, const Plac
     const uint32_t min = TRY(count_of(schema, "minLength", 0, place));
     const uint32_t max = TRY(count_of(schema, "maxLength", kUnbounded, place));
     if (min > max) return impossible(place, "minLength is above maxLength");
-    return min == 0 && max == kUnbounded ? json_.string() : json_.string(min, max);
+    return pieces(place).string(min, max);
 }
 
 Result<NodeId> SchemaTranslator::string_of_pattern(const std::string& pattern, const Json& schema, const Place& place) {
-    const auto regex = parse_ecma_regex(grammar_, pattern,
-                                        [&](const CodePoints& points) { return json_.characters_in_string(points); });
+    const auto regex = parse_ecma_regex(
+        grammar_, pattern, [&](const CodePoints& points) { return pieces(place).characters_in_string(points); });
     if (!regex) return at(place, regex.error());
     const uint32_t min = TRY(count_of(schema, "minLength", 0, place));
     const uint32_t max = TRY(count_of(schema, "maxLength", kUnbounded, place));
     if (regex->min_length < min || regex->max_length > max) {
         return error(place, "it allows lengths that minLength and maxLength do not: put the bounds into the pattern");
     }
-    const NodeId quote = grammar_.literal("\"");
+    const NodeId quote = pieces(place).quote();
     return grammar_.shared(grammar_.sequence({quote, regex->node, quote}));
 }
 

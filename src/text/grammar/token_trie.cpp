@@ -15,7 +15,10 @@ std::vector<std::string> token_texts(const Tokenizer& tokenizer) {
     for (TokenId id = 0; id < vocab.size(); ++id) {
         const PieceKind kind = vocab[id].kind;
         const bool is_text = kind == PieceKind::normal || kind == PieceKind::user_defined || kind == PieceKind::byte;
-        if (is_text) texts[static_cast<size_t>(id)] = tokenizer.token_bytes(id);
+        std::string& text = texts[static_cast<size_t>(id)];
+        if (is_text) text = tokenizer.token_bytes(id);
+        if (text.find(kControlByte) != std::string::npos) text.clear();
+        if (kind == PieceKind::control) text = kControlByte + std::string(tokenizer.piece(id));
     }
     return texts;
 }

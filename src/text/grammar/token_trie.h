@@ -13,11 +13,14 @@
 
 namespace tandem::text {
 
+// In front of the text of a control token, as if it were part of it: no other token has this byte, and no text.
+inline constexpr char kControlByte = '\xFF';
+
 // Made once for a model; immutable.
 class TokenTrie {
   public:
-    // What each token adds in the middle of a text. Control tokens, unknown and unused ones stand for nothing; neither
-    // do the stop tokens of the tokenizer, which end a text.
+    // What each token adds in the middle of a text; of control tokens their name after kControlByte. Unknown and unused
+    // ones stand for nothing; neither do the stop tokens of the tokenizer, which end a text.
     explicit TokenTrie(const Tokenizer& tokenizer);
     // The same from the bytes of each id; an empty text stands for nothing.
     TokenTrie(std::vector<std::string> tokens, std::vector<TokenId> stop_tokens);

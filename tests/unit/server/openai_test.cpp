@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "server/call_schema.h"
 #include "server/sse.h"
 
 namespace tandem::server {
@@ -198,19 +197,6 @@ TEST(OpenAiErrors, HaveTheFieldsThatClientsRead) {
 
 TEST(Writing, NeverFailsOnBytesThatAreNoText) {
     EXPECT_EQ(dump("a\xff"), "\"a\xEF\xBF\xBD\"");
-}
-
-TEST(CallSchema, HoldsACallToItsSchemaWhereverItsReferencesPoint) {
-    Ask ask;
-    ask.tools = Json::parse(R"([{"function": {"name": "a"}}, {"function": {"name": "b", "parameters":
-        {"type": "object", "properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "integer"}}}}}])");
-    const Json schema = Json::parse(call_schema(ask));
-    ASSERT_EQ(schema["anyOf"].size(), 2U);
-    EXPECT_EQ(schema["anyOf"][1]["properties"]["arguments"]["properties"]["x"]["$ref"],
-              "#/anyOf/1/properties/arguments/$defs/x");
-    ask.tool_choice = ToolChoice::named;
-    ask.tool_name = "b";
-    EXPECT_EQ(Json::parse(call_schema(ask))["anyOf"].size(), 1U);
 }
 
 TEST(OpenAiModels, SayWhatARequestThatLeavesSamplingOutIsAnsweredWith) {

@@ -147,6 +147,26 @@ TEST(PromptMaker, TheSwitchHasBothNamesThatTemplatesKnow) {
     }
 }
 
+TEST(PromptMaker, TheEffortSaysWhetherTheModelThinks) {
+    const char* const source = "{{ reasoning_effort }} {{ enable_thinking }}{#<|channel|><|message|>#}";
+    const std::string plain = "{{ reasoning_effort }} {{ enable_thinking }}";
+    const auto said = [&](const char* effort, std::optional<bool> thinking, const std::string& of) {
+        PromptInput input = question("q");
+        input.reasoning_effort = effort;
+        input.thinking = thinking;
+        return text_of(maker(of.c_str()).chat(input, kLimits));
+    };
+    EXPECT_EQ(said("none", {}, plain), "none False");
+    EXPECT_EQ(said("minimal", {}, plain), "minimal False");
+    EXPECT_EQ(said("high", {}, plain), "high True");
+    EXPECT_EQ(said("high", false, plain), "high False");
+    EXPECT_EQ(said("", {}, plain), " ");
+    EXPECT_EQ(said("high", {}, source), "high True");
+    EXPECT_EQ(said("xhigh", {}, source), "high True");
+    EXPECT_EQ(said("none", {}, source), "low False") << "gpt-oss knows no less";
+    EXPECT_EQ(said("", false, source), "low False");
+}
+
 TEST(PromptMaker, GoesOnFromTheLastMessageAndIntoACall) {
     PromptInput input = question("q");
     input.messages.push_back({{"role", "assistant"}, {"content", "Sure"}});
@@ -158,8 +178,14 @@ TEST(PromptMaker, GoesOnFromTheLastMessageAndIntoACall) {
     const Made<Prompt> call =
         maker("{{ messages[0].content }}{% if tools %}{{ tools[0].function.name }}<tool_call></tool_call>{% endif %}")
             .chat(input, kLimits);
-    EXPECT_EQ(text_of(call), "qf<tool_call></tool_call><tool_call>\n");
-    EXPECT_EQ(call->format.calls, CallStyle::plain);
+    EXPECT_EQ(text_of(call), "qf<tool_call></tool_call>") << "the grammar begins with the mark";
+    EXPECT_EQ(call->format.calls, CallStyle::tagged);
+    input.messages.push_back({{"role", "assistant"}, {"content", "Sure"}});
+    input.continues_last = true;
+    const char* const harmony =
+        "{{ messages[0].content }}{{ tools[0].function.name }}{#<|channel|><|message|>#}<|start|>assistant";
+    EXPECT_EQ(text_of(maker(harmony).chat(input, {.context = 128, .vocab = kLimits.vocab})),
+              "qf<|start|>assistant<|channel|>final<|message|>Sure<|end|><|start|>assistant");
 }
 
 TEST(PromptMaker, NamesWhatIsWrongWithATemplate) {

@@ -157,6 +157,46 @@ TEST(TemplateTraits, ToolsThatATemplateDoesNotShowAreDescribed) {
     EXPECT_NE(text.find("The tool answered:\nrain"), std::string::npos);
 }
 
+TEST(TemplateTraits, ToolsAreGivenInFullWhereATemplateWantsIt) {
+    const char* const source =
+        "{% for t in tools %}{{ t.function.name + ': ' + t.function.description }} "
+        "{{- t.function.parameters.properties|length }}{% endfor %}{{ messages[0].content }}";
+    EXPECT_EQ(render(source, conversation(nullptr), Json::parse(R"([{"type": "function", "function": {"name": "look",
+              "description": "Looks", "parameters": {"properties": {"a": {}}}}}])")),
+              "look: Looks1Weather?");
+    EXPECT_EQ(
+        render(source, conversation(nullptr), Json::parse(R"([{"type": "function", "function": {"name": "look"}}])")),
+        "look: 0Weather?");
+}
+
+// As SmolLM 3's has it, which shows no calls either.
+TEST(TemplateTraits, ToolsMayHaveAnotherName) {
+    const char* const source =
+        "{% for tool in xml_tools or [] %}{{ tool.name }}<tool_call></tool_call>{% endfor %}"
+        "{% for m in messages %}[{{ m.role }}]{{ m.content if m.content is string else '' }}{% endfor %}";
+    const FittedTemplate fitted(template_of(source));
+    EXPECT_TRUE(fitted.shows_tools());
+    const Json tools = Json::parse(R"([{"type": "function", "function": {"name": "look"}}])");
+    const std::string text = render(source, conversation(nullptr), tools);
+    EXPECT_TRUE(text.starts_with("look<tool_call></tool_call>[user]")) << text;
+    EXPECT_NE(text.find("\"name\":\"look\""), std::string::npos) << text;
+}
+
+// As Phi 4's does.
+TEST(TemplateTraits, ToolsMayBelongToTheSystemMessage) {
+    const char* const source =
+        "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}"
+        "{% if m['role'] == 'system' and 'tools' in m and m['tools'] is not none %}<|tool|>{{ m['tools'] }}<|/tool|>"
+        "{% endif %}<|end|>{% endfor %}";
+    const FittedTemplate fitted(template_of(source));
+    EXPECT_TRUE(fitted.shows_tools());
+    EXPECT_EQ(fitted.answer_format().calls, CallStyle::barred);
+    ChatInput input;
+    input.messages = Json::parse(R"([{"role": "user", "content": "Hi"}])");
+    input.tools = Json::parse(R"([{"type": "function", "function": {"name": "look"}}])");
+    EXPECT_EQ(fitted.render(input).value(), "<|system|><|tool|>[{\"name\":\"look\"}]<|/tool|><|end|><|user|>Hi<|end|>");
+}
+
 TEST(TemplateTraits, AnOddTemplateGetsMessagesAsTheyCame) {
     EXPECT_EQ(probe_template(template_of("{{ raise_exception('never') }}"), false), TemplateTraits{});
     EXPECT_EQ(probe_template(template_of("nothing of the messages"), true), TemplateTraits{});
