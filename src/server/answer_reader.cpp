@@ -103,6 +103,15 @@ std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
 std::vector<AnswerPart> AnswerReader::finish(bool keeps_cut_calls) {
     if (harmony_) return harmony_->finish(keeps_cut_calls);
     std::string_view text = rest();
+    if (keeps_cut_calls && state_ == State::call && is_block(*syntax_)) {
+        const size_t begin = text.find(call_begin_) + call_begin_.size();
+        auto call = read_cut_call_block(*syntax_, text.substr(begin), options_.text_parameters);
+        if (call) {
+            parts_.push_back(
+                {.kind = PartKind::call, .text = std::move(call->arguments), .name = std::move(call->name)});
+            text = {};
+        }
+    }
     if (keeps_cut_calls && state_ == State::call && scanned_ > 0) {
         std::vector<AnswerPart> calls = read_cut_calls(text.substr(value_begin_));
         if (!calls.empty()) text = {};

@@ -49,24 +49,38 @@ std::string_view without_breaks(std::string_view text, const text::CallSyntax& s
     return text;
 }
 
-std::optional<BlockCall> read_elements(const text::CallSyntax& syntax, std::string_view block,
-                                       const TextParameters& texts) {
+// The name in front of the arguments, which is taken away with its marks.
+std::optional<std::string> take_name(const text::CallSyntax& syntax, std::string_view& block) {
     const std::string_view end_of_name = text::mark_of(syntax.after_name);
     if (!take_until_mark(block, syntax.before_name)) return std::nullopt;
     const auto taken = end_of_name.empty() ? block.substr(0, block.find(syntax.before_key))
                                            : take_until(block, end_of_name).value_or(std::string_view());
-    const std::string name(trimmed(taken));
+    std::string name(trimmed(taken));
     if (name.empty() || name.find_first_of("<>{}") != std::string::npos) return std::nullopt;
+    return name;
+}
+
+// The next argument, if there is one; false where its end is missing.
+bool take_element(const text::CallSyntax& syntax, const std::string& name, std::string_view& block,
+                  const TextParameters& texts, BlockJson& arguments) {
+    const auto key = take_until_mark(block, syntax.after_key);
+    if (!key || !take_until_mark(block, syntax.before_value)) return false;
+    const auto value = take_until_mark(block, syntax.after_value);
+    if (!value) return false;
+    const std::string parameter(trimmed(*key));
+    arguments[parameter] = value_of(without_breaks(*value, syntax), texts.contains({name, parameter}));
+    return true;
+}
+
+std::optional<BlockCall> read_elements(const text::CallSyntax& syntax, std::string_view block,
+                                       const TextParameters& texts) {
+    const auto name = take_name(syntax, block);
+    if (!name) return std::nullopt;
     BlockJson arguments = BlockJson::object();
     while (take_until_mark(block, syntax.before_key)) {
-        const auto key = take_until_mark(block, syntax.after_key);
-        if (!key || !take_until_mark(block, syntax.before_value)) return std::nullopt;
-        const auto value = take_until_mark(block, syntax.after_value);
-        if (!value) return std::nullopt;
-        const std::string parameter(trimmed(*key));
-        arguments[parameter] = value_of(without_breaks(*value, syntax), texts.contains({name, parameter}));
+        if (!take_element(syntax, *name, block, texts, arguments)) return std::nullopt;
     }
-    return BlockCall{name, dump(arguments)};
+    return BlockCall{*name, dump(arguments)};
 }
 
 // {key:value,...} with texts between marks and keys without.
@@ -156,6 +170,30 @@ std::optional<BlockCall> read_call_block(const text::CallSyntax& syntax, std::st
     if (!is_block(syntax)) return std::nullopt;
     const bool has_elements = syntax.form == text::CallSyntax::Form::elements;
     return has_elements ? read_elements(syntax, block, texts) : read_called(syntax, block);
+}
+
+std::optional<BlockCall> read_cut_call_block(const text::CallSyntax& syntax, std::string_view block,
+                                             const TextParameters& texts) {
+    if (syntax.form == text::CallSyntax::Form::called) {
+        block = trimmed(block);
+        const size_t brace = block.find('{');
+        if (!block.starts_with(syntax.before_name) || brace == std::string_view::npos) return std::nullopt;
+        const std::string_view name =
+            trimmed(block.substr(syntax.before_name.size(), brace - syntax.before_name.size()));
+        return name.empty() ? std::nullopt : std::optional(BlockCall{std::string(name), ""});
+    }
+    const bool ends_by_mark = !text::mark_of(syntax.after_name).empty();
+    const bool has_name = !ends_by_mark ? block.find_first_of("\n<", 1) != std::string_view::npos : true;
+    const auto name = has_name ? take_name(syntax, block) : std::nullopt;
+    if (!name) return std::nullopt;
+    BlockJson arguments = BlockJson::object();
+    while (take_until_mark(block, syntax.before_key) && take_element(syntax, *name, block, texts, arguments)) {
+    }
+    const std::string_view end = text::mark_of(syntax.after_arguments);
+    std::string written = dump(arguments);
+    const bool is_whole = !end.empty() && block.find(end) != std::string_view::npos;
+    if (!is_whole) written = arguments.empty() ? "" : written.substr(0, written.size() - 1);
+    return BlockCall{*name, std::move(written)};
 }
 
 }  // namespace tandem::server

@@ -26,4 +26,9 @@ bool is_block(const text::CallSyntax& syntax);
 std::optional<BlockCall> read_call_block(const text::CallSyntax& syntax, std::string_view block,
                                          const TextParameters& texts);
 
+// Of the beginning of a block, which has the whole name: the arguments that are complete, without the end of the
+// object.
+std::optional<BlockCall> read_cut_call_block(const text::CallSyntax& syntax, std::string_view block,
+                                             const TextParameters& texts);
+
 }  // namespace tandem::server

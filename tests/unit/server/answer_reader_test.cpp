@@ -214,6 +214,24 @@ TEST(AnswerReader, HoldsBackOnlyWhatCouldBecomeAMark) {
     EXPECT_EQ(joined(without_tools.push("<tool ")), "<tool ");
 }
 
+TEST(AnswerReader, KeepsTheArgumentsThatAreCompleteOfACallThatIsNoJson) {
+    AnswerReaderOptions coder = with_tools(text::answer_format("{{tools}} <tool_call><function=f></tool_call>"));
+    coder.text_parameters = {{"add", "a"}};
+    const std::string begun = "So.<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n";
+    EXPECT_EQ(read_cut(coder, begun + "<parameter=b>\n2"), "So.add({\"a\":\"1\")");
+    EXPECT_EQ(read_cut(coder, begun + "</function>\n</tool"), "So.add({\"a\":\"1\"})");
+    EXPECT_EQ(read_cut(coder, "<tool_call>\n<function=add>\n<param"), "add()");
+    EXPECT_EQ(read_cut(coder, "<tool_call>\n<function=ad"), "<tool_call>\n<function=ad") << "no name yet";
+    const AnswerReaderOptions glm = with_tools(text::answer_format("{{tools}} <tool_call>f<arg_key>k</arg_key>"));
+    EXPECT_EQ(read_cut(glm, "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>[1]</arg_value>\n<arg_k"),
+              "add({\"a\":[1])");
+    EXPECT_EQ(read_cut(glm, "<tool_call>add<arg_key>a</arg_key><arg_value>1"), "add()");
+    EXPECT_EQ(read_cut(glm, "<tool_call>ad"), "<tool_call>ad") << "the name may go on";
+    const AnswerReaderOptions gemma = with_tools(text::answer_format("{{tools}} <|tool_call>call:f{}<tool_call|>"));
+    EXPECT_EQ(read_cut(gemma, "<|tool_call>call:add{a:<|\"|>x"), "add()");
+    EXPECT_EQ(read_cut(gemma, "<|tool_call>call:ad"), "<|tool_call>call:ad");
+}
+
 // Marks, parts of them and other text in any order: however it is cut, the parts are the same, and nothing is lost.
 TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
     const std::vector<std::string> words = {
