@@ -339,13 +339,12 @@ void expect_block(Rng& rng, const Block& b, const HostTensor& routing) {
 
 TEST(ExpertBlock, AgreesWithAnIndependentComputationOnEveryDevice) {
     Rng rng(27);
-    const std::pair<DType, DType> types[] = {{DType::f16, DType::f16},       {DType::bf16, DType::bf16},
-                                             {DType::q8_0, DType::q8_0},     {DType::q4_0, DType::q5_0},
-                                             {DType::q4_k, DType::q6_k},     {DType::q3_k, DType::q4_k},
+    const std::pair<DType, DType> types[] = {{DType::f16, DType::f16},       {DType::q8_0, DType::q8_0},
+                                             {DType::q4_0, DType::q5_0},     {DType::q4_k, DType::q6_k},
                                              {DType::iq4_xs, DType::iq4_nl}, {DType::mxfp4, DType::mxfp4}};
     for (const auto& [gate, down] : types) {
         const bool is_mxfp4 = gate == DType::mxfp4;
-        for (const int64_t rows : {1, 5, 70}) {
+        for (const int64_t rows : {1, 70}) {
             const Block block{.experts = 6,
                               .rows = rows,
                               .dim = 256,
@@ -356,7 +355,6 @@ TEST(ExpertBlock, AgreesWithAnIndependentComputationOnEveryDevice) {
                               .activation = is_mxfp4 ? op::Activation::clamped : op::Activation::silu,
                               .biased = is_mxfp4};
             expect_block(rng, block, random_routing(rng, rows, 6, 2));
-            if (rows == 5) continue;
             // One has all rows; of the others one has few, and most none.
             expect_block(rng, block,
                          routing_of(rng, rows, 2, [](int64_t r, int s) { return s == 0 ? 4 : r % 9 == 0; }));
