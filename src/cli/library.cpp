@@ -46,6 +46,7 @@ struct ListOptions {
 
 int list_here(bool json) {
     const std::vector<hub::LocalModel> models = hub::find_models(hub::find_places());
+    const std::vector<hub::LocalModel> unfinished = hub::find_unfinished(hub::find_places());
     if (json) {
         Json list = Json::array();
         for (const hub::LocalModel& model : models) {
@@ -55,7 +56,10 @@ int list_here(bool json) {
                             {"owner", name(model.owner)},
                             {"path", model.path.string()}});
         }
-        print(dumped({{"models", std::move(list)}}));
+        Json left = Json::array();
+        for (const hub::LocalModel& model : unfinished)
+            left.push_back({{"name", model.name}, {"size_bytes", model.size_bytes}});
+        print(dumped({{"models", std::move(list)}, {"unfinished", std::move(left)}}));
         return 0;
     }
     Table table({"NAME", "SIZE", "CHANGED", "OF"}, {1});
@@ -67,6 +71,12 @@ int list_here(bool json) {
                    std::string(name(model.owner))});
     }
     print(table.to_string());
+    for (const hub::LocalModel& model : unfinished) {
+        const std::string shown = escape_short(model.name, 100);
+        note(
+            fmt::format("{}: a fetch was interrupted, which takes {}: `tandem pull` goes on, `tandem rm {}` removes it",
+                        shown, format_bytes(model.size_bytes), shown));
+    }
     if (models.empty()) note("No other model is here yet: `tandem list --available` names some to `tandem pull`.");
     return 0;
 }
@@ -131,10 +141,22 @@ Result<int> list_available(bool json) {
 
 // ---- rm
 
+// A model, or what an interrupted fetch of it has left.
+Result<hub::LocalModel> find_removable(const hub::Places& places, const std::string& wanted) {
+    Result<hub::LocalModel> model = user::require_model(wanted);
+    if (model) return model;
+    const Result<std::optional<hub::Reference>> remote = user::find_remote(wanted);
+    const std::string name = remote && *remote && !(*remote)->repo.empty() ? (*remote)->repo : wanted;
+    for (hub::LocalModel& left : hub::find_unfinished(places)) {
+        if (left.name == name) return std::move(left);
+    }
+    return model;
+}
+
 Result<int> remove(const std::vector<std::string>& names) {
     const hub::Places places = hub::find_places();
     for (const std::string& wanted : names) {
-        const hub::LocalModel model = TRY(user::require_model(wanted));
+        const hub::LocalModel model = TRY(find_removable(places, wanted));
         TRY(hub::remove_model(places, model));
         note(fmt::format("removed {}, {}", model.name, format_bytes(model.size_bytes)));
     }

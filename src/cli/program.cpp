@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/file_fault.h"
+#include "cli/interrupt.h"
 #include "cli/usage.h"
 
 namespace tandem::cli {
@@ -43,7 +44,7 @@ int execute(const Command& command) {
     const Result<int> code = command.main();
     if (!code) {
         print_error(code.error().message);
-        return kExitFailed;
+        return interrupted() ? interrupt_exit_code() : kExitFailed;
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
         print_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));

@@ -4,7 +4,9 @@
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/text_output.h"
+#include "hub/catalog.h"
 #include "user/models.h"
+#include "user/nearest.h"
 
 namespace tandem::cli {
 
@@ -20,18 +22,14 @@ Result<int> pull(const PullOptions& options) {
     for (const std::string& model : options.models) {
         const std::optional<hub::Reference> remote = TRY(user::find_remote(model));
         if (!remote) {
+            std::vector<std::string_view> names;
+            for (const hub::CatalogEntry& entry : hub::catalog()) names.push_back(entry.name);
             return fail(
-                "{}: write org/name[:QUANT] of Hugging Face, the address of a .gguf file, or a name of `tandem list "
-                "--available`",
-                model);
+                "'{}': write org/name[:QUANT] of Hugging Face, the address of a .gguf file, or a name of `tandem list "
+                "--available`{}",
+                model, user::suggestion(model, names));
         }
-        const Result<hub::LocalModel> pulled = fetch_model(model, *remote, options.fetch);
-        if (!pulled && interrupted()) {
-            note("tandem: " + pulled.error().message);
-            return interrupt_exit_code();
-        }
-        if (!pulled) return pulled.error();
-        print(pulled->path.string() + "\n");
+        print(TRY(fetch_model(model, *remote, options.fetch)).path.string() + "\n");
     }
     return 0;
 }

@@ -10,7 +10,7 @@ namespace tandem::hub {
 struct CatalogEntry {
     std::string_view name;  // "gemma3:4b"
     std::string_view repo;  // of the Hub
-    double size_gb;         // of its Q4_K_M file, in 10^9 bytes, rounded
+    double size_gb;         // of its Q4_K_M file, or the only one, in 10^9 bytes, rounded
     double read_gb;         // of it, for one token: less than all where only some experts work
     std::string_view about;
 };

@@ -204,7 +204,7 @@ Attempt Http::attempt(const std::string& url, bool one_byte) const {
     const bool is_answered = code == CURLE_OK || (one_byte && code == CURLE_WRITE_ERROR && status > 0);
     if (is_answered) return result;
     const char* const said = *reason != '\0' ? reason : curl_easy_strerror(code);
-    result.failure = fmt::format("{}: {}", origin_of(url), said);
+    result.failure = fmt::format("{}: {}", origin_of(url).empty() ? url : origin_of(url), said);
     result.may_retry = line_may_mend(code);
     return result;
 }

@@ -51,12 +51,11 @@ std::string repo_of_entry(std::string_view entry) {
 }
 
 Status HubCache::make_folders() const {
-    const bool is_new = !fs::exists(folder_);
     TRY(make_folder(root_ / "blobs"));
     TRY(make_folder(root_ / "refs"));
     TRY(make_folder(folder_ / ".locks" / entry_));
-    if (is_new) TRY(write_file(folder_ / "CACHEDIR.TAG", kCacheTag));
-    return Ok{};
+    const fs::path tag = folder_ / "CACHEDIR.TAG";
+    return fs::exists(tag) ? Status(Ok{}) : write_file(tag, kCacheTag);
 }
 
 Result<std::shared_ptr<void>> lock_file(const fs::path& path, const std::function<bool()>& stop,
@@ -97,11 +96,19 @@ Status HubCache::link(std::string_view commit, std::string_view path, std::strin
     return Ok{};
 }
 
-Status HubCache::set_ref(std::string_view revision, std::string_view commit) const {
+Status HubCache::set_ref(std::string_view revision, std::string_view commit, const std::function<bool()>& stop) const {
     if (!is_inner_path(revision)) return Ok{};
     const fs::path path = root_ / "refs" / revision;
     TRY(make_folder(path.parent_path()));
-    return write_file(path, commit);
+    // By a name that the next one knows too: whoever is killed leaves nothing for good.
+    const std::shared_ptr<void> lock = TRY(this->lock("refs", stop, [] {}));
+    const fs::path temporary = path.string() + ".tandem-ref";
+    std::error_code error;
+    fs::remove(temporary, error);
+    TRY(write_file(temporary, commit));
+    fs::rename(temporary, path, error);
+    if (error) return fail("{}: cannot be replaced: {}", path.string(), error.message());
+    return Ok{};
 }
 
 std::string HubCache::ref(std::string_view revision) const {

@@ -27,7 +27,7 @@ class HubCache {
     // The file's name in the snapshot, as a link to the blob.
     Status link(std::string_view commit, std::string_view path, std::string_view etag) const;
     // What the branch stands for from now on.
-    Status set_ref(std::string_view revision, std::string_view commit) const;
+    Status set_ref(std::string_view revision, std::string_view commit, const std::function<bool()>& stop) const;
     std::string ref(std::string_view revision) const;  // empty: not known
 
   private:

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <set>
 
+#include "hub/http.h"
 #include "hub/hub_cache.h"
+#include "hub/partial_file.h"
 #include "hub/reference.h"
 #include "hub/repository.h"
 #include "hub/selection.h"
@@ -238,6 +240,50 @@ std::vector<LocalModel> find_models(const Places& places) {
     return models;
 }
 
+namespace {
+
+void add_file(LocalModel& model, const fs::path& file) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(file, error);
+    model.files.push_back(file);
+    model.size_bytes += error ? 0 : size;
+}
+
+std::vector<fs::path> partial_files(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error)) {
+        if (item->path().extension() == kPartialSuffix) files.push_back(item->path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+}  // namespace
+
+std::vector<LocalModel> find_unfinished(const Places& places) {
+    std::vector<LocalModel> models;
+    for (const fs::path& entry : subfolders(places.hub_cache)) {
+        LocalModel model{
+            .name = repo_of_entry(entry.filename().string()), .path = {}, .files = {}, .owner = Owner::hugging_face};
+        if (model.name.empty()) continue;
+        for (const fs::path& file : partial_files(entry / "blobs")) add_file(model, file);
+        for (const fs::path& snapshot : subfolders(entry / "snapshots")) {
+            for (const Variant& variant : find_variants(files_below(snapshot))) {
+                for (const FileEntry& part : variant.files) {
+                    if (!variant.is_complete) add_file(model, snapshot / part.path);
+                }
+            }
+        }
+        if (!model.files.empty()) models.push_back(std::move(model));
+    }
+    for (const fs::path& file : partial_files(places.own)) {
+        models.push_back({.name = name_of_file(file.stem().stem().string()), .path = {}, .files = {}});
+        add_file(models.back(), file);
+    }
+    return models;
+}
+
 std::optional<LocalModel> find_model(const Places& places, std::string_view name) {
     const std::vector<LocalModel> models = find_models(places);
     const auto find = [&](std::string_view wanted) {
@@ -290,6 +336,14 @@ Status remove_from_hub_cache(const fs::path& cache, const LocalModel& model) {
     const fs::path& root = repository.root();
     const std::set<fs::path> before = linked_blobs(root);
     for (const fs::path& file : model.files) {
+        std::shared_ptr<void> lock;
+        if (file.extension() == kPartialSuffix) {
+            auto locked = repository.lock(
+                file.stem().string(), [] { return true; }, [] {});
+            if (!locked && is_stopped(locked.error()))
+                return fail("{}: it is being fetched: stop that first", model.name);
+            if (locked) lock = *std::move(locked);
+        }
         std::error_code error;
         fs::remove(file, error);
         if (error) return fail("{}: cannot be removed: {}", file.string(), error.message());

@@ -29,6 +29,9 @@ struct LocalModel {
 // All that is whole, by name; what cannot be read is left out.
 std::vector<LocalModel> find_models(const Places& places);
 
+// What fetches that were interrupted have left, by the names of repositories and of files: it can be removed, too.
+std::vector<LocalModel> find_unfinished(const Places& places);
+
 // The model of this name, whoever has it; nothing when there is none. A repository without a tag means the quantization
 // that would be fetched, or the only one that is there.
 std::optional<LocalModel> find_model(const Places& places, std::string_view name);

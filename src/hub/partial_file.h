@@ -17,6 +17,9 @@
 
 namespace tandem::hub {
 
+// What is still arriving has this behind its name.
+inline constexpr std::string_view kPartialSuffix = ".tandem-partial";
+
 struct PartialOptions {
     std::filesystem::path path;       // where the data lie meanwhile
     uint64_t size_bytes = 0;          // of the whole

@@ -21,6 +21,20 @@ fs::path path_of(const Variables& variables, std::initializer_list<const char*> 
     return {};
 }
 
+// The first of these variables that is set: of programs that take any path, also from ~ and from the current folder.
+fs::path chosen(const Variables& variables, std::initializer_list<const char*> names) {
+    for (const char* const name : names) {
+        const char* const value = variables(name);
+        const std::string path = value == nullptr ? "" : value;
+        if (path.empty()) continue;
+        const fs::path home = path_of(variables, {"HOME"});
+        if (path == "~" || path.starts_with("~/"))
+            return home.empty() ? home : home / path.substr(path.size() > 1 ? 2 : 1);
+        return fs::absolute(path);
+    }
+    return {};
+}
+
 fs::path below(const fs::path& folder, const char* name) {
     return folder.empty() ? folder : folder / name;
 }
@@ -44,7 +58,7 @@ std::string find_token(const Variables& variables, const fs::path& hub_home) {
         const char* const value = variables(name);
         if (value != nullptr && !trimmed(value).empty()) return trimmed(value);
     }
-    const fs::path named = path_of(variables, {"HF_TOKEN_PATH"});
+    const fs::path named = chosen(variables, {"HF_TOKEN_PATH"});
     const Result<std::string> text = read_text_file(named.empty() ? below(hub_home, "token") : named, kMostTokenBytes);
     return text ? trimmed(*text) : std::string();
 }
@@ -73,11 +87,11 @@ Places find_places(const Variables& variables) {
         return base.empty() ? below(home, in_home) : base;
     };
     const fs::path cache = xdg("XDG_CACHE_HOME", ".cache");
-    const fs::path hub_named = path_of(variables, {"HF_HOME"});
+    const fs::path hub_named = chosen(variables, {"HF_HOME"});
     const fs::path hub_home = hub_named.empty() ? below(cache, "huggingface") : hub_named;
-    const fs::path hub_cache = path_of(variables, {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
-    const fs::path llama = path_of(variables, {"LLAMA_CACHE"});
-    const fs::path ollama = path_of(variables, {"OLLAMA_MODELS"});
+    const fs::path hub_cache = chosen(variables, {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
+    const fs::path llama = chosen(variables, {"LLAMA_CACHE"});
+    const fs::path ollama = chosen(variables, {"OLLAMA_MODELS"});
 
     Places places;
     places.hub_cache = hub_cache.empty() ? below(hub_home, "hub") : hub_cache;

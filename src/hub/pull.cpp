@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "hub/download.h"
 #include "hub/hub_cache.h"
+#include "hub/partial_file.h"
 #include "hub/repository.h"
 #include "hub/selection.h"
 
@@ -18,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kSpareBytes = uint64_t{64} << 20;  // that a disk should keep
-constexpr std::string_view kPartial = ".tandem-partial";
 
 // The room that a download has taken already.
 uint64_t allocated_bytes(const fs::path& path) {
@@ -97,7 +97,7 @@ Status HubPull::fetch(const RemoteFile& file) {
     const fs::path blob = cache_.blob(file.etag);
     const bool is_there = fs::file_size(blob, error) == file.size_bytes && !error;
     events_.step(step(file, is_there ? file.size_bytes : 0));
-    if (!is_there) TRY(fetch_locked(file, blob.string() + std::string(kPartial)));
+    if (!is_there) TRY(fetch_locked(file, blob.string() + std::string(kPartialSuffix)));
     TRY(cache_.link(repository_.commit, file.path, file.etag));
     done_bytes_ += file.size_bytes;
     return Ok{};
@@ -117,7 +117,7 @@ Result<LocalModel> HubPull::run(const Reference& reference) {
         const fs::path blob = cache_.blob(remote(entry.path).etag);
         if (allocated_bytes(blob) == entry.size_bytes) continue;
         to_fetch += entry.size_bytes;
-        const uint64_t taken = allocated_bytes(blob.string() + std::string(kPartial));
+        const uint64_t taken = allocated_bytes(blob.string() + std::string(kPartialSuffix));
         to_allocate += entry.size_bytes - std::min(entry.size_bytes, taken);
     }
     TRY(check_disk(cache_.root(), to_allocate));
@@ -128,7 +128,8 @@ Result<LocalModel> HubPull::run(const Reference& reference) {
                       .to_fetch_bytes = to_fetch,
                       .files = static_cast<int>(variant.files.size())}));
     for (const FileEntry& entry : variant.files) TRY(fetch(remote(entry.path)));
-    TRY(cache_.set_ref(reference.revision, repository_.commit));  // last: until now the old version was whole
+    TRY(cache_.set_ref(reference.revision, repository_.commit,
+                       http_.options().stop));  // last: until now the old version was whole
 
     LocalModel model{.name = name, .path = cache_.snapshot(repository_.commit), .files = {}, .size_bytes = size_bytes_};
     model.owner = Owner::hugging_face;
@@ -153,7 +154,7 @@ Result<LocalModel> pull_address(Http& http, const std::string& url, const PullEv
     const std::string name = stem_of(url);
     if (name.empty()) return fail("{}: the file has no name", url);
     const fs::path path = folder / (file_name_of(name) + ".gguf");
-    const fs::path partial = path.string() + std::string(kPartial);
+    const fs::path partial = path.string() + std::string(kPartialSuffix);
     const std::shared_ptr<void> lock = TRY(lock_file(folder / ".lock", http.options().stop, [&] {
         events.note(fmt::format("{}: another program fetches it: waiting", name));
     }));

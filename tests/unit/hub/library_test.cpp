@@ -42,7 +42,7 @@ class LibraryTest : public testing::Test {
         const std::string etag(64, digit);
         ASSERT_TRUE(write_file(cache.blob(etag), "GGUF" + path));
         ASSERT_TRUE(cache.link(kCommit, path, etag));
-        ASSERT_TRUE(cache.set_ref("main", kCommit));
+        ASSERT_TRUE(cache.set_ref("main", kCommit, [] { return false; }));
     }
     std::vector<std::string> names() {
         std::vector<std::string> all;
@@ -147,6 +147,10 @@ TEST(Places, FollowTheVariablesOfThePlatform) {
     EXPECT_EQ(look().ollama.front(), "/o");
     variables["HF_HOME"] = "/h";
     EXPECT_EQ(look().hub_cache, "/h/hub");
+    variables["HF_HOME"] = "~/h";
+    EXPECT_EQ(look().hub_cache, "/nowhere/me/h/hub");
+    variables["HF_HOME"] = "models";
+    EXPECT_EQ(look().hub_cache, std::filesystem::current_path() / "models/hub");
     variables["HF_HUB_CACHE"] = "/b";
     EXPECT_EQ(look().hub_cache, "/b");
 }
