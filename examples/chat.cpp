@@ -20,13 +20,16 @@ void converse(tandem::Model& model) {
         if (line.empty()) continue;
         interrupted = false;
         request.message("user", line);
-        const std::string answer = request.generate([](std::string_view piece) {
-            std::cout << piece << std::flush;
-            return !interrupted && std::cout.good();
-        });
+        const auto to = [](std::ostream& stream) {
+            return [&stream](std::string_view piece) {
+                stream << piece << std::flush;
+                return !interrupted && stream.good();
+            };
+        };
+        request.generate(to(std::cout), to(std::cerr));  // the second: what the model thinks before it answers
         std::cout << '\n';
         if (request.finish() != "stop") std::cerr << "[" << request.finish() << "]\n";
-        request.message("assistant", answer);
+        request.keep();
     }
 }
 

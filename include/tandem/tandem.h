@@ -2,9 +2,8 @@
 //
 // Every function may be called from any thread; a request belongs to one thread at a time, but for its cancel. What
 // returns a pointer returns NULL when it fails, what returns a number a negative one, and tandem_error() says why. Text
-// is UTF-8. The library installs
-// no signal handlers, changes no locale and writes warnings to standard error, or to the default logger of spdlog where
-// the program has set one.
+// is UTF-8. The library installs no signal handlers, changes no locale and writes warnings to standard error, or to the
+// default logger of spdlog where the program has set one.
 #ifndef TANDEM_H
 #define TANDEM_H
 
@@ -50,7 +49,13 @@ TANDEM_API int64_t tandem_embed(tandem_model* model, const char* text, float* va
  * Either messages, which the model's chat template makes a prompt of, or one text, which is completed as it is. */
 TANDEM_API tandem_request* tandem_request_new(tandem_model* model);
 TANDEM_API void tandem_request_free(tandem_request* request);
+/* `role`: system, user, assistant or tool; the results of calls come one after the other, in the order of the calls. */
 TANDEM_API int tandem_request_message(tandem_request* request, const char* role, const char* content);
+/* The last answer becomes a message, with its reasoning and its calls. */
+TANDEM_API int tandem_request_keep(tandem_request* request);
+/* What the model may call: a JSON array, [{"type": "function", "function": {"name", "description", "parameters": a
+ * JSON Schema}}]; NULL: nothing. It stays until it is set again. */
+TANDEM_API int tandem_request_tools(tandem_request* request, const char* tools);
 TANDEM_API int tandem_request_text(tandem_request* request, const char* text);
 TANDEM_API void tandem_request_clear(tandem_request* request); /* forgets messages and text; settings stay */
 /* As `tandem run --help` has them, by names such as "temperature", "top_k", "top_p", "min_p", "seed", "max_tokens",
@@ -63,13 +68,18 @@ TANDEM_API int64_t tandem_request_prompt(tandem_request* request, int32_t* token
 /* ---- Answers ----
  * Is given every piece of the answer, whole characters, by the thread that waits; anything but 0 ends the answer. */
 typedef int (*tandem_on_text)(const char* text, size_t bytes, void* user);
-/* Waits for the answer. `on_text` may be NULL. What it takes to the conversation: tandem_request_message(request,
- * "assistant", tandem_request_answer(request)). */
+/* Waits for the answer. `on_text` may be NULL. What the model thinks before it and the calls of tools are no part of
+ * its text where messages were given and the chat template has marks for them. */
 TANDEM_API int tandem_request_generate(tandem_request* request, tandem_on_text on_text, void* user);
+/* Who is given the pieces of what the model thinks, from the next answer on; NULL: nobody. */
+TANDEM_API int tandem_request_on_reasoning(tandem_request* request, tandem_on_text on_reasoning, void* user);
 /* From any thread: ends the answer under way. Returns 1, or 0 when there is none. */
 TANDEM_API int tandem_request_cancel(tandem_request* request);
-/* Of the last answer, until the next: its text, and why it ended: "stop", "length" or "cancelled". */
+/* Of the last answer, until the next: its text, what the model thought before it, its calls as a JSON array of
+ * {"name", "arguments": {...}}, and why it ended: "stop", "length", "tool_calls" or "cancelled". */
 TANDEM_API const char* tandem_request_answer(const tandem_request* request);
+TANDEM_API const char* tandem_request_reasoning(const tandem_request* request);
+TANDEM_API const char* tandem_request_calls(const tandem_request* request);
 TANDEM_API const char* tandem_request_finish(const tandem_request* request);
 
 typedef struct tandem_usage {

@@ -87,6 +87,14 @@ class Request {
         checked(tandem_request_set(get(), name.c_str(), value.c_str()));
         return *this;
     }
+    Request& tools(const std::string& json) {
+        checked(tandem_request_tools(get(), json.empty() ? nullptr : json.c_str()));
+        return *this;
+    }
+    Request& keep() {
+        checked(tandem_request_keep(get()));
+        return *this;
+    }
     template <typename Number, typename = std::enable_if_t<std::is_arithmetic_v<Number>>>
     Request& set(const std::string& name, Number value) {
         std::array<char, 64> text{};  // to_chars: whatever the locale is
@@ -100,27 +108,35 @@ class Request {
         return tokens;
     }
 
-    // The whole answer. `on_text` gets its pieces; false, or an exception, ends it.
-    std::string generate(const std::function<bool(std::string_view)>& on_text = {}) {
+    // The whole answer. `on_text` gets its pieces, `on_reasoning` those of what the model thinks before it; false, or
+    // an exception, ends it.
+    using OnText = std::function<bool(std::string_view)>;
+    std::string generate(const OnText& on_text = {}, const OnText& on_reasoning = {}) {
         struct Call {
-            const std::function<bool(std::string_view)>& on_text;
-            std::exception_ptr thrown;
-        } call{on_text, nullptr};
-        const auto forward = [](const char* text, size_t bytes, void* user) noexcept -> int {
+            const OnText& listener;
+            std::exception_ptr thrown = nullptr;
+        } text{on_text}, reasoning{on_reasoning};
+        const auto forward = [](const char* piece, size_t bytes, void* user) noexcept -> int {
             auto& to = *static_cast<Call*>(user);
             try {
-                return !to.on_text || to.on_text({text, bytes}) ? 0 : 1;
+                return !to.listener || to.listener({piece, bytes}) ? 0 : 1;
             } catch (...) {
                 to.thrown = std::current_exception();
                 return 1;
             }
         };
-        const int result = tandem_request_generate(get(), forward, &call);
-        if (call.thrown) std::rethrow_exception(call.thrown);
+        checked(tandem_request_on_reasoning(get(), forward, &reasoning));
+        const int result = tandem_request_generate(get(), forward, &text);
+        tandem_request_on_reasoning(get(), nullptr, nullptr);
+        for (const Call& call : {text, reasoning}) {
+            if (call.thrown) std::rethrow_exception(call.thrown);
+        }
         checked(result);
         return tandem_request_answer(get());
     }
     bool cancel() { return tandem_request_cancel(get()) == 1; }  // from any thread
+    std::string reasoning() const { return tandem_request_reasoning(get()); }
+    std::string calls() const { return tandem_request_calls(get()); }  // JSON
     std::string finish() const { return tandem_request_finish(get()); }
     tandem_usage usage() const {
         tandem_usage usage{};

@@ -5,7 +5,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/text_output.h"
-#include "server/harmony_reader.h"
+#include "text/harmony_reader.h"
 #include "user/models.h"
 #include "user/parse.h"
 
@@ -31,9 +31,9 @@ class ChannelText {
     }
 
   private:
-    void show(const std::vector<server::AnswerPart>& parts) {
-        for (const server::AnswerPart& part : parts) {
-            const bool is_content = part.kind == server::AnswerPart::Kind::content;
+    void show(const std::vector<text::AnswerPart>& parts) {
+        for (const text::AnswerPart& part : parts) {
+            const bool is_content = part.kind == text::AnswerPart::Kind::content;
             if (is_content && content_.empty() && reasoned_ && on_text_) on_text_("\n\n");
             if (is_content) content_ += part.text;
             reasoned_ |= !is_content;
@@ -42,7 +42,7 @@ class ChannelText {
     }
 
     const std::function<void(std::string_view)>& on_text_;
-    server::HarmonyReader reader_{false};
+    text::HarmonyReader reader_{false};
     std::string content_;
     bool reasoned_ = false;
 };

@@ -176,4 +176,8 @@ Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, std::st
     return parse<nlohmann::ordered_json>(text, name, limits);
 }
 
+std::string dump(const nlohmann::ordered_json& json) {
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace tandem::format

@@ -1,9 +1,10 @@
-// Parses JSON that we do not trust.
+// Parses JSON that we do not trust, and writes what everybody can read.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -36,5 +37,8 @@ Result<nlohmann::json> parse_json(std::string_view text, std::string_view name, 
 // The same with the keys of objects in the order they were written.
 Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, std::string_view name,
                                                   const JsonLimits& limits = {});
+
+// JSON as compact text; what is not UTF-8 is replaced.
+std::string dump(const nlohmann::ordered_json& json);
 
 }  // namespace tandem::format

@@ -1,5 +1,9 @@
 #include "lib/request.h"
 
+#include <algorithm>
+
+#include "format/json.h"
+#include "text/answer_reader.h"
 #include "user/nearest.h"
 #include "user/parse.h"
 
@@ -12,10 +16,10 @@ Result<text::Prompt> result_of(text::Made<text::Prompt> made) {
     return std::move(*made);
 }
 
-std::string name_of(engine::FinishReason reason) {
+std::string name_of(engine::FinishReason reason, bool has_calls) {
     switch (reason) {
         case engine::FinishReason::stop:
-            return "stop";
+            return has_calls ? "tool_calls" : "stop";
         case engine::FinishReason::length:
             return "length";
         default:
@@ -23,15 +27,100 @@ std::string name_of(engine::FinishReason reason) {
     }
 }
 
+// Tells an answer to who listens, and keeps it.
+class Teller {
+  public:
+    Teller(std::optional<text::AnswerReader> reader, const Request::OnText& on_text,
+           const Request::OnText& on_reasoning)
+        : reader_(std::move(reader)), on_text_(on_text), on_reasoning_(on_reasoning) {}
+
+    // False: nobody wants more of it.
+    bool push(std::string_view piece) {
+        if (reader_) return take(reader_->push(piece));
+        return take({{.kind = text::AnswerPart::Kind::content, .text = std::string(piece), .name = {}}});
+    }
+    Answer finish(engine::FinishReason reason) {
+        if (reader_) take(reader_->finish());
+        answer_.finish = wanted_ ? name_of(reason, !answer_.calls.empty()) : "cancelled";
+        std::vector<std::string> calls;
+        for (const text::AnswerPart& call : answer_.calls) {  // arguments are JSON already
+            calls.push_back(fmt::format(R"({{"name": {}, "arguments": {}}})", format::dump(call.name), call.text));
+        }
+        answer_.calls_json = fmt::format("[{}]", fmt::join(calls, ", "));
+        return std::move(answer_);
+    }
+
+  private:
+    bool take(std::vector<text::AnswerPart> parts) {
+        for (text::AnswerPart& part : parts) {
+            if (!wanted_) break;  // the answer ends with what was told
+            const bool is_content = part.kind == text::AnswerPart::Kind::content;
+            if (part.kind == text::AnswerPart::Kind::call) {
+                answer_.calls.push_back(std::move(part));
+                continue;
+            }
+            (is_content ? answer_.text : answer_.reasoning) += part.text;
+            const Request::OnText& listener = is_content ? on_text_ : on_reasoning_;
+            wanted_ = !listener || listener(part.text);
+        }
+        return wanted_;
+    }
+
+    std::optional<text::AnswerReader> reader_;  // none: all of it is content
+    const Request::OnText& on_text_;
+    const Request::OnText& on_reasoning_;
+    Answer answer_;
+    bool wanted_ = true;
+};
+
+Status check_tool(const nlohmann::ordered_json& tool) {
+    const bool has_function = tool.is_object() && tool.contains("function") && tool["function"].is_object();
+    const bool has_name = has_function && tool["function"].contains("name") && tool["function"]["name"].is_string() &&
+                          !tool["function"]["name"].get_ref<const std::string&>().empty();
+    if (has_name && tool.value("type", "function") == "function") return Ok{};
+    return fail(R"(tool {}: it is written {{"type": "function", "function": {{"name": ...}}}})",
+                format::dump(tool).substr(0, 80));
+}
+
 }  // namespace
 
 Status Request::add_message(std::string role, std::string content) {
-    if (role != "system" && role != "user" && role != "assistant")
-        return fail("role '{}': a message is of system, user or assistant", role.substr(0, 40));
+    if (role != "system" && role != "user" && role != "assistant" && role != "tool")
+        return fail("role '{}': a message is of system, user, assistant or tool", role.substr(0, 40));
     if (text_) return fail("a request has messages or a text, not both: clear it first");
+    if (role == "tool") {
+        if (open_calls_.empty()) return fail("a message of a tool: no call of the last answer that was kept is open");
+        messages_.push_back({{"role", role}, {"tool_call_id", open_calls_.front()}, {"content", std::move(content)}});
+        open_calls_.erase(open_calls_.begin());
+        return Ok{};
+    }
     if (role == "system" && !messages_.empty())
         return fail("a system message comes first: set \"system\", or clear the request");
-    messages_.push_back({std::move(role), std::move(content)});
+    messages_.push_back({{"role", std::move(role)}, {"content", std::move(content)}});
+    return Ok{};
+}
+
+Status Request::keep_answer() {
+    if (text_ || messages_.empty() || answer_.finish.empty()) return fail("there is no answer to a message to keep");
+    nlohmann::ordered_json message = {{"role", "assistant"}, {"content", answer_.text}};
+    if (!answer_.reasoning.empty()) message["reasoning_content"] = answer_.reasoning;
+    open_calls_.clear();
+    for (const text::AnswerPart& call : answer_.calls) {
+        open_calls_.push_back(fmt::format("call_{}", ++calls_));
+        message["tool_calls"].push_back({{"id", open_calls_.back()},
+                                         {"type", "function"},
+                                         {"function", {{"name", call.name}, {"arguments", call.text}}}});
+    }
+    messages_.push_back(std::move(message));
+    return Ok{};
+}
+
+Status Request::set_tools(std::string_view json) {
+    nlohmann::ordered_json tools = nlohmann::ordered_json::array();
+    if (!json.empty()) tools = TRY(format::parse_ordered_json(json, "tools"));
+    if (!tools.is_array()) return fail("tools: they are a JSON array");
+    for (const nlohmann::ordered_json& tool : tools) TRY(check_tool(tool));
+    tools_ = tools.empty() ? nlohmann::ordered_json() : std::move(tools);
     return Ok{};
 }
 
@@ -43,6 +132,8 @@ Status Request::set_text(std::string text) {
 
 void Request::clear() {
     messages_.clear();
+    open_calls_.clear();
+    calls_ = 0;
     text_.reset();
 }
 
@@ -59,11 +150,11 @@ text::PromptInput Request::conversation() const {
     text::PromptInput input;
     input.constrained = settings_.grammar != nullptr;
     input.thinking = settings_.thinking;
-    const bool has_system = !messages_.empty() && messages_.front().role == "system";
+    input.tools = tools_;
+    const bool has_system = !messages_.empty() && messages_.front()["role"] == "system";
     if (!settings_.system.empty() && !has_system)
         input.messages.push_back({{"role", "system"}, {"content", settings_.system}});
-    for (const Message& message : messages_)
-        input.messages.push_back({{"role", message.role}, {"content", message.content}});
+    for (const nlohmann::ordered_json& message : messages_) input.messages.push_back(message);
     return input;
 }
 
@@ -78,6 +169,7 @@ Result<text::Prompt> Request::prompt() const {
 Result<engine::Request> Request::prepare(text::Prompt& prompt) {
     engine::Request request;
     request.prompt = std::move(prompt.tokens);
+    request.shown = std::move(prompt.shown);
     request.sampling = user::next_sampling(settings_);
     request.max_tokens = settings_.max_tokens;
     request.stop = settings_.stop;
@@ -94,28 +186,27 @@ Result<engine::Request> Request::prepare(text::Prompt& prompt) {
 
 Status Request::generate(const OnText& on_text) {
     text::Prompt made = TRY(prompt());
+    std::optional<text::AnswerReader> reader;
+    if (!text_) reader.emplace(text::answer_reader_options(made, tools_));
     engine::Request request = TRY(prepare(made));
-    Answer answer{.seed = request.sampling.seed};
+    const uint64_t seed = request.sampling.seed;
+    Teller teller(std::move(reader), on_text, on_reasoning_);
     const Model::Listener listener = {.on_id =
                                           [&](engine::RequestId id) {
                                               const std::lock_guard lock(mutex_);
                                               under_way_ = id;
                                           },
-                                      .on_text =
-                                          [&](std::string_view piece) {
-                                              answer.text += piece;
-                                              return !on_text || on_text(piece);
-                                          }};
+                                      .on_text = [&](std::string_view piece) { return teller.push(piece); }};
     const Result<engine::Finish> finish = model_->run(std::move(request), listener);
     {
         const std::lock_guard lock(mutex_);
         under_way_.reset();
     }
     if (!finish) return finish.error();
-    answer.finish = name_of(finish->reason);
-    answer.usage = finish->usage;
-    answer.timing = finish->timing;
-    answer_ = std::move(answer);
+    answer_ = teller.finish(finish->reason);
+    answer_.usage = finish->usage;
+    answer_.timing = finish->timing;
+    answer_.seed = seed;
     return Ok{};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/model.h"
+#include "text/answer_part.h"
 #include "text/prompt.h"
 #include "user/settings.h"
 
@@ -17,7 +18,10 @@ namespace tandem::lib {
 
 struct Answer {
     std::string text = {};
-    std::string finish = {};  // "stop", "length", "cancelled"; empty: there was none
+    std::string reasoning = {};
+    std::vector<text::AnswerPart> calls = {};
+    std::string calls_json = "[]";
+    std::string finish = {};  // "stop", "length", "tool_calls", "cancelled"; empty: there was none
     engine::Usage usage = {};
     engine::Timings timing = {};
     uint64_t seed = 0;
@@ -28,6 +32,8 @@ class Request {
     explicit Request(std::shared_ptr<Model> model) : model_(std::move(model)) {}
 
     Status add_message(std::string role, std::string content);
+    Status keep_answer();  // as a message
+    Status set_tools(std::string_view json);
     Status set_text(std::string text);
     void clear();
     Status set(std::string_view name, std::string_view value);
@@ -35,22 +41,22 @@ class Request {
 
     // Null: nobody listens. False ends the answer.
     using OnText = std::function<bool(std::string_view piece)>;
+    void set_on_reasoning(OnText on_reasoning) { on_reasoning_ = std::move(on_reasoning); }
     Status generate(const OnText& on_text);
     bool cancel();  // from any thread; whether there was an answer under way
     const Answer& answer() const { return answer_; }
 
   private:
-    struct Message {
-        std::string role;
-        std::string content;
-    };
-
     text::PromptInput conversation() const;
     Result<engine::Request> prepare(text::Prompt& prompt);
 
     std::shared_ptr<Model> model_;
-    std::vector<Message> messages_;
+    nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();  // as text::PromptInput has them
+    std::vector<std::string> open_calls_;                                // ids of those without a result, first to last
+    int calls_ = 0;                                                      // in messages_
     std::optional<std::string> text_;
+    nlohmann::ordered_json tools_;
+    OnText on_reasoning_;
     user::Settings settings_;
     text::CompiledGrammarPtr masked_;                // that `masks_` were made of
     std::shared_ptr<const text::TokenMasks> masks_;  // kept: what was found for one answer serves the next

@@ -65,6 +65,11 @@ void log_to_standard_error() {
     });
 }
 
+Request::OnText listener_of(tandem_on_text on_text, void* user) {
+    if (on_text == nullptr) return {};
+    return [=](std::string_view piece) { return on_text(piece.data(), piece.size(), user) == 0; };
+}
+
 Result<std::vector<float>> embed(Model& model, const char* text) {
     const engine::Bundle& bundle = model.bundle();
     auto made = bundle.prompts.text(text, {.context = model.engine().context(), .vocab = bundle.model.vocab});
@@ -189,6 +194,22 @@ void tandem_request_clear(tandem_request* request) {
     if (request != nullptr) request->request.clear();
 }
 
+int tandem_request_keep(tandem_request* request) {
+    return guarded(-1, [&]() -> Result<int> {
+        TRY(not_null(request, "the request"));
+        TRY(request->request.keep_answer());
+        return 0;
+    });
+}
+
+int tandem_request_tools(tandem_request* request, const char* tools) {
+    return guarded(-1, [&]() -> Result<int> {
+        TRY(not_null(request, "the request"));
+        TRY(request->request.set_tools(tools == nullptr ? "" : tools));
+        return 0;
+    });
+}
+
 int tandem_request_set(tandem_request* request, const char* name, const char* value) {
     return guarded(-1, [&]() -> Result<int> {
         TRY(not_null(request, "the request"));
@@ -210,10 +231,15 @@ int64_t tandem_request_prompt(tandem_request* request, int32_t* tokens, size_t c
 int tandem_request_generate(tandem_request* request, tandem_on_text on_text, void* user) {
     return guarded(-1, [&]() -> Result<int> {
         TRY(not_null(request, "the request"));
-        Request::OnText listener;
-        if (on_text != nullptr)
-            listener = [&](std::string_view piece) { return on_text(piece.data(), piece.size(), user) == 0; };
-        TRY(request->request.generate(listener));
+        TRY(request->request.generate(listener_of(on_text, user)));
+        return 0;
+    });
+}
+
+int tandem_request_on_reasoning(tandem_request* request, tandem_on_text on_reasoning, void* user) {
+    return guarded(-1, [&]() -> Result<int> {
+        TRY(not_null(request, "the request"));
+        request->request.set_on_reasoning(listener_of(on_reasoning, user));
         return 0;
     });
 }
@@ -227,6 +253,14 @@ int tandem_request_cancel(tandem_request* request) {
 
 const char* tandem_request_answer(const tandem_request* request) {
     return request == nullptr ? "" : request->request.answer().text.c_str();
+}
+
+const char* tandem_request_reasoning(const tandem_request* request) {
+    return request == nullptr ? "" : request->request.answer().reasoning.c_str();
+}
+
+const char* tandem_request_calls(const tandem_request* request) {
+    return request == nullptr ? "" : request->request.answer().calls_json.c_str();
 }
 
 const char* tandem_request_finish(const tandem_request* request) {

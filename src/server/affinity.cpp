@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "server/sse.h"
+
 namespace tandem::server {
 
 namespace {
@@ -30,7 +32,7 @@ class Hash {
 
 void add_messages(Hash& hash, const Json& messages) {
     for (const Json& message : messages) {
-        hash.add(message.dump(-1, ' ', false, Json::error_handler_t::replace));
+        hash.add(dump(message));
         const auto role = message.find("role");
         if (role != message.end() && *role == "user") return;
     }

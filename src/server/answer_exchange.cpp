@@ -180,10 +180,10 @@ std::vector<TokenDetail> AnswerExchange::details_of(const std::vector<engine::To
     return details;
 }
 
-std::vector<AnswerPart> AnswerExchange::parts_of(const News& news, Choice& choice) const {
-    AnswerReader& reader = *choice.reader;
-    std::vector<AnswerPart> parts;
-    const auto add = [&parts](std::vector<AnswerPart> more) {
+std::vector<text::AnswerPart> AnswerExchange::parts_of(const News& news, Choice& choice) const {
+    text::AnswerReader& reader = *choice.reader;
+    std::vector<text::AnswerPart> parts;
+    const auto add = [&parts](std::vector<text::AnswerPart> more) {
         parts.insert(parts.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     };
     size_t begin = 0;
@@ -204,16 +204,16 @@ Delta AnswerExchange::delta_of(News& news, int index) {
     Delta delta;
     delta.choice = index;
     delta.logprobs = details_of(news.logprobs);
-    std::vector<AnswerPart> parts;
+    std::vector<text::AnswerPart> parts;
     if (choice.reader) {
         parts = parts_of(news, choice);
     } else {
         delta.content = std::move(news.text);
     }
-    for (AnswerPart& part : parts) {
-        if (part.kind == AnswerPart::Kind::content) delta.content += part.text;
-        if (part.kind == AnswerPart::Kind::reasoning) delta.reasoning += part.text;
-        if (part.kind != AnswerPart::Kind::call) continue;
+    for (text::AnswerPart& part : parts) {
+        if (part.kind == text::AnswerPart::Kind::content) delta.content += part.text;
+        if (part.kind == text::AnswerPart::Kind::reasoning) delta.reasoning += part.text;
+        if (part.kind != text::AnswerPart::Kind::call) continue;
         delta.tool_calls.push_back({.index = choice.calls++,
                                     .id = "call_" + random_id(),
                                     .name = std::move(part.name),

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "engine/request.h"
-#include "server/answer_reader.h"
 #include "server/ask.h"
 #include "server/delta.h"
 #include "server/dialect.h"
 #include "server/exchange.h"
 #include "server/metrics.h"
 #include "server/model_pool.h"
+#include "text/answer_reader.h"
 
 namespace tandem::server {
 
@@ -43,7 +43,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
         ModelPool::Use model;
         AnswerHead head;
         ModelMetrics* metrics = nullptr;
-        AnswerReaderOptions reader;
+        text::AnswerReaderOptions reader;
         std::vector<engine::Request> requests;  // their on_event is set here
     };
     // Submits the requests; nothing when the client has gone meanwhile.
@@ -71,7 +71,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     };
 
     struct Choice {
-        std::optional<AnswerReader> reader;
+        std::optional<text::AnswerReader> reader;
         int calls = 0;
         int reasoning_tokens = 0;
         std::vector<float> embedding;
@@ -83,7 +83,7 @@ class AnswerExchange final : public Exchange, public std::enable_shared_from_thi
     void cancel_requests();
     std::optional<ApiError> error_of(const engine::Finish& finish) const;
     Delta delta_of(News& news, int index);
-    std::vector<AnswerPart> parts_of(const News& news, Choice& choice) const;
+    std::vector<text::AnswerPart> parts_of(const News& news, Choice& choice) const;
     std::vector<TokenDetail> details_of(const std::vector<engine::TokenLogprobs>& logprobs) const;
     Output fail_now(const ApiError& error);
     std::optional<ApiError> write(std::vector<News>& news, Output& output);

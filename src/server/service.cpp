@@ -69,20 +69,6 @@ Reply<text::Prompt> plain_prompt(const Prompt& prompt, const Ask& ask, const tex
     return reply_of(text::PromptMaker::tokens(std::move(tokens), limits), ask.kind, limits.context);
 }
 
-AnswerReaderOptions reader_of(const Ask& ask, const text::Prompt& prompt) {
-    AnswerReaderOptions reader = {.format = prompt.format, .begins_in_reasoning = prompt.begins_in_reasoning};
-    if (!offers_tools(ask)) return reader;
-    for (const Json& tool : ask.tools) {
-        const Json& function = tool.at("function");
-        const std::string& name = reader.tools.emplace_back(function.at("name").get<std::string>());
-        const Json parameters = function.value("parameters", Json::object());
-        for (const std::string& parameter : text::text_parameters(parameters)) {
-            reader.text_parameters.insert({name, parameter});
-        }
-    }
-    return reader;
-}
-
 // One of the tools, or the named one.
 text::CallRules call_rules(const Ask& ask, const text::Prompt& prompt) {
     const bool is_named = ask.tool_choice == ToolChoice::named;
@@ -165,7 +151,7 @@ Reply<AnswerExchange::Start> Service::prepare(const Ask& ask, const Client& clie
     std::vector<text::Prompt> prompts;
     if (ask.kind == AskKind::chat) {
         prompts.push_back(TRY(chat_prompt(ask, maker, limits)));
-        start.reader = reader_of(ask, prompts.back());
+        start.reader = text::answer_reader_options(prompts.back(), offers_tools(ask) ? ask.tools : Json());
         request.shown = prompts.back().shown;
         const bool is_held = ask.format.kind == FormatKind::text && offers_strict_tools(ask);
         if (must_call(ask) || is_held) {

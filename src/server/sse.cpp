@@ -10,10 +10,6 @@
 
 namespace tandem::server {
 
-std::string dump(const nlohmann::ordered_json& json) {
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 std::string event(const nlohmann::ordered_json& json) {
     return "data: " + dump(json) + "\n\n";
 }

@@ -5,10 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "format/json.h"
+
 namespace tandem::server {
 
-// Compact; what is not UTF-8 is replaced.
-std::string dump(const nlohmann::ordered_json& json);
+using format::dump;
 
 // "data: {...}\n\n"
 std::string event(const nlohmann::ordered_json& json);

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "format/json.h"
-#include "server/answer_reader.h"
 #include "server/anthropic.h"
 #include "server/fields.h"
 #include "server/guard.h"
@@ -15,6 +14,7 @@
 #include "server/ollama.h"
 #include "server/openai.h"
 #include "server/responses.h"
+#include "text/answer_reader.h"
 
 namespace tandem::server {
 namespace {
@@ -23,8 +23,8 @@ constexpr const Dialect* kDialects[] = {&kOpenAiChat, &kOpenAiCompletions, &kOpe
                                         &kOllamaChat, &kOllamaGenerate,    &kOllamaEmbed,      &kAnthropicMessages};
 constexpr size_t kDialectCount = std::size(kDialects);
 
-std::vector<AnswerReaderOptions> readers() {
-    std::vector<AnswerReaderOptions> list;
+std::vector<text::AnswerReaderOptions> readers() {
+    std::vector<text::AnswerReaderOptions> list;
     for (const char* source : {"tools <think></think><tool_call>", "tools [TOOL_CALLS]", "tools [TOOL_CALLS] [ARGS]",
                                R"(tools {"name": "parameters": )"}) {
         list.push_back({.format = text::answer_format(source), .tools = {"add", "get_weather", "get"}});
@@ -34,9 +34,10 @@ std::vector<AnswerReaderOptions> readers() {
     return list;
 }
 
-std::vector<AnswerPart> joined(std::vector<AnswerPart> parts, std::vector<AnswerPart> more) {
-    for (AnswerPart& part : more) {
-        const bool goes_on = !parts.empty() && parts.back().kind == part.kind && part.kind != AnswerPart::Kind::call;
+std::vector<text::AnswerPart> joined(std::vector<text::AnswerPart> parts, std::vector<text::AnswerPart> more) {
+    for (text::AnswerPart& part : more) {
+        const bool goes_on =
+            !parts.empty() && parts.back().kind == part.kind && part.kind != text::AnswerPart::Kind::call;
         if (goes_on)
             parts.back().text += part.text;
         else
@@ -46,10 +47,10 @@ std::vector<AnswerPart> joined(std::vector<AnswerPart> parts, std::vector<Answer
 }
 
 // In pieces whose lengths are made of the text itself.
-std::vector<AnswerPart> read_answer(const AnswerReaderOptions& options, std::string_view text, bool in_pieces,
-                                    bool cut = false) {
-    AnswerReader reader(options);
-    std::vector<AnswerPart> parts;
+std::vector<text::AnswerPart> read_answer(const text::AnswerReaderOptions& options, std::string_view text,
+                                          bool in_pieces, bool cut = false) {
+    text::AnswerReader reader(options);
+    std::vector<text::AnswerPart> parts;
     for (size_t at = 0; at < text.size();) {
         const size_t length = in_pieces ? 1 + static_cast<unsigned char>(text[at]) % 7 : text.size();
         parts = joined(std::move(parts), reader.push(text.substr(at, length)));
@@ -59,19 +60,19 @@ std::vector<AnswerPart> read_answer(const AnswerReaderOptions& options, std::str
 }
 
 void check_answer(std::string_view text) {
-    static const std::vector<AnswerReaderOptions> known = readers();
-    for (const AnswerReaderOptions& options : known) {
-        const std::vector<AnswerPart> whole = read_answer(options, text, false);
-        const std::vector<AnswerPart> pieces = read_answer(options, text, true);
+    static const std::vector<text::AnswerReaderOptions> known = readers();
+    for (const text::AnswerReaderOptions& options : known) {
+        const std::vector<text::AnswerPart> whole = read_answer(options, text, false);
+        const std::vector<text::AnswerPart> pieces = read_answer(options, text, true);
         CHECK(read_answer(options, text, true, true).size() == read_answer(options, text, false, true).size());
         CHECK(whole.size() == pieces.size());
         for (size_t i = 0; i < whole.size(); ++i) {
             CHECK(whole[i].kind == pieces[i].kind && whole[i].text == pieces[i].text &&
                   whole[i].name == pieces[i].name);
-            if (whole[i].kind == AnswerPart::Kind::call) CHECK(format::parse_json(whole[i].text, "arguments"));
+            if (whole[i].kind == text::AnswerPart::Kind::call) CHECK(format::parse_json(whole[i].text, "arguments"));
         }
     }
-    const std::vector<AnswerPart> plain = read_answer({.format = text::answer_format("")}, text, true);
+    const std::vector<text::AnswerPart> plain = read_answer({.format = text::answer_format("")}, text, true);
     CHECK(text.empty() ? plain.empty() : plain.size() == 1 && plain[0].text == text);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <condition_variable>
 #include <memory>
@@ -12,6 +13,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "golden/model_files.h"
+#include "unit/lib/scripted_model.h"
 
 namespace {
 
@@ -172,6 +176,109 @@ TEST(Library, HoldsAnswersToASchema) {
     ASSERT_EQ(tandem_request_set(request.get(), "grammar", "root ::= \"yes\" | \"no\""), 0) << tandem_error();
     ASSERT_EQ(tandem_request_generate(request.get(), nullptr, nullptr), 0) << tandem_error();
     EXPECT_THAT(tandem_request_answer(request.get()), testing::AnyOf(std::string("yes"), std::string("no")));
+}
+
+constexpr const char* kTools =
+    R"([{"type": "function", "function": {"name": "get_weather", "description": "The weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}])";
+
+// A turn of each role between marks, tools as JSON in front.
+tandem::Script with_turns(std::vector<std::string> pieces) {
+    return {.chat_template = R"({%- if tools %}{{ tools | tojson }}{% endif %}
+{%- for m in messages %}<|im_start|>{{ m.role }}: {{ m.reasoning_content }}{{ m.content or "" }}
+{%- for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }} {{ c.function.arguments | tojson }}</tool_call>
+{%- endfor %}<|im_end|>{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant: {% endif %}{# <think></think> #})",
+            .controls = {"<|im_start|>", "<think>", "</think>", "<tool_call>", "</tool_call>"},
+            .pieces = std::move(pieces),
+            .stop = "<|im_end|>"};
+}
+
+ModelPtr open_script(const tandem::Script& script, const std::filesystem::path& folder) {
+    tandem::write_scripted_model(script, folder);
+    const std::array<const char*, 2> options = {"device=cpu", nullptr};
+    ModelPtr model(tandem_open(folder.c_str(), options.data()));
+    EXPECT_NE(model, nullptr) << tandem_error();
+    return model;
+}
+
+std::string prompt_of(const ModelPtr& model, const RequestPtr& request) {
+    std::vector<int32_t> prompt(4096);
+    const int64_t count = tandem_request_prompt(request.get(), prompt.data(), prompt.size());
+    EXPECT_GT(count, 0) << tandem_error();
+    std::string text(8192, '\0');
+    const int64_t bytes =
+        tandem_detokenize(model.get(), prompt.data(), static_cast<size_t>(count), 1, text.data(), text.size());
+    text.resize(static_cast<size_t>(bytes));
+    return text;
+}
+
+TEST(Library, TellsWhatTheModelThinksFromWhatItSays) {
+    const tandem::golden::TempDir folder;
+    const ModelPtr model =
+        open_script(with_turns({"<think>", "Oslo is ", "a city.", "</think>", "\n\nIt ", "rains."}), folder.path());
+    const RequestPtr request = ask(model, "How is the weather?", "64");
+    std::string text;
+    std::string thought;
+    ASSERT_EQ(tandem_request_on_reasoning(request.get(), collect, &thought), 0);
+    ASSERT_EQ(tandem_request_generate(request.get(), collect, &text), 0) << tandem_error();
+    EXPECT_EQ(text, "It rains.");
+    EXPECT_EQ(thought, "Oslo is a city.");
+    EXPECT_STREQ(tandem_request_answer(request.get()), "It rains.");
+    EXPECT_STREQ(tandem_request_reasoning(request.get()), "Oslo is a city.");
+    EXPECT_STREQ(tandem_request_calls(request.get()), "[]");
+    EXPECT_STREQ(tandem_request_finish(request.get()), "stop");
+
+    // who listens to the reasoning may end the answer with it
+    const auto stop = [](const char*, size_t, void*) -> int { return 1; };
+    text.clear();
+    ASSERT_EQ(tandem_request_on_reasoning(request.get(), stop, nullptr), 0);
+    ASSERT_EQ(tandem_request_generate(request.get(), collect, &text), 0) << tandem_error();
+    EXPECT_EQ(text, "");
+    EXPECT_STREQ(tandem_request_finish(request.get()), "cancelled");
+
+    // a text that is completed is text, marks and all
+    tandem_request_clear(request.get());
+    ASSERT_EQ(tandem_request_text(request.get(), "Weather"), 0);
+    ASSERT_EQ(tandem_request_generate(request.get(), nullptr, nullptr), 0) << tandem_error();
+    EXPECT_STREQ(tandem_request_reasoning(request.get()), "");
+    EXPECT_THAT(tandem_request_answer(request.get()), HasSubstr("Oslo is a city."));
+}
+
+TEST(Library, CallsToolsAndIsGivenTheirResults) {
+    const tandem::golden::TempDir folder;
+    const ModelPtr model =
+        open_script(with_turns({"<think>", "Oslo?", "</think>", "<tool_call>",
+                                R"({"name": "get_weather", "arguments": {"city": "Oslo"}})", "</tool_call>"}),
+                    folder.path());
+    const RequestPtr request = ask(model, "How is the weather?", "64");
+    ASSERT_EQ(tandem_request_tools(request.get(), kTools), 0) << tandem_error();
+    EXPECT_THAT(prompt_of(model, request), HasSubstr("get_weather"));
+    EXPECT_EQ(tandem_request_message(request.get(), "tool", "Rain"), -1);
+    EXPECT_THAT(tandem_error(), HasSubstr("no call of the last answer"));
+    EXPECT_EQ(tandem_request_keep(request.get()), -1) << "there is no answer yet";
+    std::string text;
+    ASSERT_EQ(tandem_request_generate(request.get(), collect, &text), 0) << tandem_error();
+    EXPECT_EQ(text, "");
+    EXPECT_STREQ(tandem_request_calls(request.get()), R"([{"name": "get_weather", "arguments": {"city": "Oslo"}}])");
+    EXPECT_STREQ(tandem_request_finish(request.get()), "tool_calls");
+
+    ASSERT_EQ(tandem_request_keep(request.get()), 0) << tandem_error();
+    ASSERT_EQ(tandem_request_message(request.get(), "tool", "Rain"), 0) << tandem_error();
+    EXPECT_EQ(tandem_request_message(request.get(), "tool", "Snow"), -1) << "one call, one result";
+    EXPECT_THAT(prompt_of(model, request),
+                HasSubstr("<tool_call>get_weather {\"city\": \"Oslo\"}</tool_call><|im_end|><|im_start|>tool: Rain"));
+
+    // where no tools are offered, what looks like a call is text
+    tandem_request_clear(request.get());
+    ASSERT_EQ(tandem_request_tools(request.get(), nullptr), 0);
+    ASSERT_EQ(tandem_request_message(request.get(), "user", "Hello"), 0);
+    ASSERT_EQ(tandem_request_generate(request.get(), nullptr, nullptr), 0) << tandem_error();
+    EXPECT_STREQ(tandem_request_calls(request.get()), "[]");
+    EXPECT_THAT(tandem_request_answer(request.get()), HasSubstr("get_weather"));
+
+    for (const char* const wrong : {"{}", "[1]", "[{}]", "[", R"([{"type": "search", "function": {"name": "x"}}])"})
+        EXPECT_EQ(tandem_request_tools(request.get(), wrong), -1) << wrong;
 }
 
 TEST(Library, TextsBecomeTokensAndBack) {

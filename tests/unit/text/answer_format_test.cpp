@@ -1,17 +1,9 @@
-#include "text/answer_format.h"
-
 #include <gtest/gtest.h>
+
+#include "unit/text/answer_formats.h"
 
 namespace tandem::text {
 namespace {
-
-const AnswerFormat kQwen = answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>");
-const AnswerFormat kMistral = answer_format("{{tools}} [TOOL_CALLS]");
-const AnswerFormat kNamedMistral = answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
-const AnswerFormat kLlama = answer_format(R"({{tools}} {"name": f, "parameters": p})");
-const AnswerFormat kGemma4 = answer_format("{{tools}} <|channel>thought\n<channel|> <|tool_call>call:f{}<tool_call|>");
-const AnswerFormat kHarmony = answer_format("{{tools}} <|start|>assistant<|channel|>final<|message|>");
-const AnswerFormat kGemma = answer_format("<start_of_turn>{{ role }}");
 
 TEST(AnswerFormat, IsKnownByTheMarksOfTheTemplate) {
     EXPECT_EQ(kQwen.calls, CallStyle::tagged);

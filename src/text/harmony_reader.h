@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "server/answer_part.h"
+#include "text/answer_part.h"
 
-namespace tandem::server {
+namespace tandem::text {
 
 // The prompt has ended in <|start|>assistant, so the first header lacks that. Channel `analysis` is reasoning, a
 // message to=functions.NAME is a call, everything else content; text that no header comes before is content too.
@@ -44,4 +44,4 @@ class HarmonyReader {
     std::vector<AnswerPart> parts_;
 };
 
-}  // namespace tandem::server
+}  // namespace tandem::text

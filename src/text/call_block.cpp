@@ -1,11 +1,10 @@
-#include "server/call_block.h"
+#include "text/call_block.h"
 
 #include <nlohmann/json.hpp>
 
 #include "format/json.h"
-#include "server/sse.h"
 
-namespace tandem::server {
+namespace tandem::text {
 
 namespace {
 
@@ -38,11 +37,11 @@ BlockJson value_of(std::string_view text, bool is_text) {
 
 // The same for the mark alone: a line break next to it belongs to it.
 std::optional<std::string_view> take_until_mark(std::string_view& text, std::string_view written) {
-    return take_until(text, text::mark_of(written));
+    return take_until(text, mark_of(written));
 }
 
 // Of a value that the marks around it are written with.
-std::string_view without_breaks(std::string_view text, const text::CallSyntax& syntax) {
+std::string_view without_breaks(std::string_view text, const CallSyntax& syntax) {
     const std::string_view before = syntax.before_value.empty() ? syntax.after_key : syntax.before_value;
     if (before.ends_with('\n') && text.starts_with('\n')) text.remove_prefix(1);
     if (syntax.after_value.starts_with('\n') && text.ends_with('\n')) text.remove_suffix(1);
@@ -50,8 +49,8 @@ std::string_view without_breaks(std::string_view text, const text::CallSyntax& s
 }
 
 // The name in front of the arguments, which is taken away with its marks.
-std::optional<std::string> take_name(const text::CallSyntax& syntax, std::string_view& block) {
-    const std::string_view end_of_name = text::mark_of(syntax.after_name);
+std::optional<std::string> take_name(const CallSyntax& syntax, std::string_view& block) {
+    const std::string_view end_of_name = mark_of(syntax.after_name);
     if (!take_until_mark(block, syntax.before_name)) return std::nullopt;
     const auto taken = end_of_name.empty() ? block.substr(0, block.find(syntax.before_key))
                                            : take_until(block, end_of_name).value_or(std::string_view());
@@ -61,7 +60,7 @@ std::optional<std::string> take_name(const text::CallSyntax& syntax, std::string
 }
 
 // The next argument, if there is one; false where its end is missing.
-bool take_element(const text::CallSyntax& syntax, const std::string& name, std::string_view& block,
+bool take_element(const CallSyntax& syntax, const std::string& name, std::string_view& block,
                   const TextParameters& texts, BlockJson& arguments) {
     const auto key = take_until_mark(block, syntax.after_key);
     if (!key || !take_until_mark(block, syntax.before_value)) return false;
@@ -72,15 +71,14 @@ bool take_element(const text::CallSyntax& syntax, const std::string& name, std::
     return true;
 }
 
-std::optional<BlockCall> read_elements(const text::CallSyntax& syntax, std::string_view block,
-                                       const TextParameters& texts) {
+std::optional<BlockCall> read_elements(const CallSyntax& syntax, std::string_view block, const TextParameters& texts) {
     const auto name = take_name(syntax, block);
     if (!name) return std::nullopt;
     BlockJson arguments = BlockJson::object();
     while (take_until_mark(block, syntax.before_key)) {
         if (!take_element(syntax, *name, block, texts, arguments)) return std::nullopt;
     }
-    return BlockCall{*name, dump(arguments)};
+    return BlockCall{*name, format::dump(arguments)};
 }
 
 // {key:value,...} with texts between marks and keys without.
@@ -107,8 +105,8 @@ class CalledParser {
 
     std::optional<BlockJson> value(int depth) {
         if (depth > kMostDepth) return std::nullopt;
-        if (take(text::kTextMark)) {
-            const auto inner = take_until(text_, text::kTextMark);
+        if (take(kTextMark)) {
+            const auto inner = take_until(text_, kTextMark);
             return inner ? std::optional<BlockJson>(std::string(*inner)) : std::nullopt;
         }
         if (take("{")) return members(depth);
@@ -124,8 +122,8 @@ class CalledParser {
         BlockJson object = BlockJson::object();
         if (take("}")) return object;
         do {
-            const bool marked = take(text::kTextMark);
-            const auto key = take_until(text_, marked ? text::kTextMark : ":");
+            const bool marked = take(kTextMark);
+            const auto key = take_until(text_, marked ? kTextMark : ":");
             if (!key || (marked && !take(":"))) return std::nullopt;
             auto inner = value(depth + 1);
             if (!inner) return std::nullopt;
@@ -148,7 +146,7 @@ class CalledParser {
     std::string_view text_;
 };
 
-std::optional<BlockCall> read_called(const text::CallSyntax& syntax, std::string_view block) {
+std::optional<BlockCall> read_called(const CallSyntax& syntax, std::string_view block) {
     block = trimmed(block);
     if (!block.starts_with(syntax.before_name)) return std::nullopt;
     block.remove_prefix(syntax.before_name.size());
@@ -156,25 +154,25 @@ std::optional<BlockCall> read_called(const text::CallSyntax& syntax, std::string
     if (brace == std::string_view::npos || brace == 0) return std::nullopt;
     const auto arguments = CalledParser(block.substr(brace)).object();
     if (!arguments) return std::nullopt;
-    return BlockCall{std::string(trimmed(block.substr(0, brace))), dump(*arguments)};
+    return BlockCall{std::string(trimmed(block.substr(0, brace))), format::dump(*arguments)};
 }
 
 }  // namespace
 
-bool is_block(const text::CallSyntax& syntax) {
-    return syntax.form == text::CallSyntax::Form::elements || syntax.form == text::CallSyntax::Form::called;
+bool is_block(const CallSyntax& syntax) {
+    return syntax.form == CallSyntax::Form::elements || syntax.form == CallSyntax::Form::called;
 }
 
-std::optional<BlockCall> read_call_block(const text::CallSyntax& syntax, std::string_view block,
+std::optional<BlockCall> read_call_block(const CallSyntax& syntax, std::string_view block,
                                          const TextParameters& texts) {
     if (!is_block(syntax)) return std::nullopt;
-    const bool has_elements = syntax.form == text::CallSyntax::Form::elements;
+    const bool has_elements = syntax.form == CallSyntax::Form::elements;
     return has_elements ? read_elements(syntax, block, texts) : read_called(syntax, block);
 }
 
-std::optional<BlockCall> read_cut_call_block(const text::CallSyntax& syntax, std::string_view block,
+std::optional<BlockCall> read_cut_call_block(const CallSyntax& syntax, std::string_view block,
                                              const TextParameters& texts) {
-    if (syntax.form == text::CallSyntax::Form::called) {
+    if (syntax.form == CallSyntax::Form::called) {
         block = trimmed(block);
         const size_t brace = block.find('{');
         if (!block.starts_with(syntax.before_name) || brace == std::string_view::npos) return std::nullopt;
@@ -182,18 +180,18 @@ std::optional<BlockCall> read_cut_call_block(const text::CallSyntax& syntax, std
             trimmed(block.substr(syntax.before_name.size(), brace - syntax.before_name.size()));
         return name.empty() ? std::nullopt : std::optional(BlockCall{std::string(name), ""});
     }
-    const bool ends_by_mark = !text::mark_of(syntax.after_name).empty();
+    const bool ends_by_mark = !mark_of(syntax.after_name).empty();
     const bool has_name = !ends_by_mark ? block.find_first_of("\n<", 1) != std::string_view::npos : true;
     const auto name = has_name ? take_name(syntax, block) : std::nullopt;
     if (!name) return std::nullopt;
     BlockJson arguments = BlockJson::object();
     while (take_until_mark(block, syntax.before_key) && take_element(syntax, *name, block, texts, arguments)) {
     }
-    const std::string_view end = text::mark_of(syntax.after_arguments);
-    std::string written = dump(arguments);
+    const std::string_view end = mark_of(syntax.after_arguments);
+    std::string written = format::dump(arguments);
     const bool is_whole = !end.empty() && block.find(end) != std::string_view::npos;
     if (!is_whole) written = arguments.empty() ? "" : written.substr(0, written.size() - 1);
     return BlockCall{*name, std::move(written)};
 }
 
-}  // namespace tandem::server
+}  // namespace tandem::text

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::server {
+namespace tandem::text {
 
 // Checks the structure; numbers and escapes are left to a real parser, which is to see the value when it is complete.
 class JsonScanner {
@@ -44,4 +44,4 @@ std::optional<std::string_view> raw_member(std::string_view object, std::string_
 // The elements of a valid JSON array, or of the beginning of one, as they were written.
 std::vector<std::string_view> raw_elements(std::string_view array);
 
-}  // namespace tandem::server
+}  // namespace tandem::text

@@ -1,6 +1,6 @@
-#include "server/json_scanner.h"
+#include "text/json_scanner.h"
 
-namespace tandem::server {
+namespace tandem::text {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::vector<std::string_view> raw_elements(std::string_view array) {
     return elements;
 }
 
-}  // namespace tandem::server
+}  // namespace tandem::text

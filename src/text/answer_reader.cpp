@@ -1,12 +1,13 @@
-#include "server/answer_reader.h"
+#include "text/answer_reader.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "format/json.h"
+#include "text/prompt.h"
 
-namespace tandem::server {
+namespace tandem::text {
 
 namespace {
 
@@ -41,17 +42,17 @@ size_t held_back(std::string_view text, std::string_view mark) {
     return 0;
 }
 
-struct CallId {
+struct GivenId {
     size_t length = 0;  // with its mark; 0: there is none
     bool is_complete = true;
 };
 
 // The id that some models give a call. It is not handed out: nothing makes sure that they do not give it twice.
-CallId read_call_id(std::string_view text) {
-    if (could_become(text, text::kCallIdMark)) return {.is_complete = false};
-    if (!text.starts_with(text::kCallIdMark)) return {};
-    size_t length = text::kCallIdMark.size();
-    const size_t most = std::min(text.size(), text::kCallIdMark.size() + kMostCallIdBytes);
+GivenId read_given_id(std::string_view text) {
+    if (could_become(text, kCallIdMark)) return {.is_complete = false};
+    if (!text.starts_with(kCallIdMark)) return {};
+    size_t length = kCallIdMark.size();
+    const size_t most = std::min(text.size(), kCallIdMark.size() + kMostCallIdBytes);
     while (length < most && text[length] != '[' && text[length] != '{') ++length;
     return {.length = length, .is_complete = length < text.size()};
 }
@@ -75,8 +76,25 @@ std::optional<std::string> read_arguments(const nlohmann::json& call, std::strin
 
 }  // namespace
 
+AnswerReaderOptions answer_reader_options(const Prompt& prompt, const nlohmann::ordered_json& tools) {
+    using Json = nlohmann::ordered_json;
+    AnswerReaderOptions reader = {.format = prompt.format, .begins_in_reasoning = prompt.begins_in_reasoning};
+    for (const Json& tool : tools) {
+        const Json& function = tool.at("function");
+        const std::string& name = reader.tools.emplace_back(function.at("name").get<std::string>());
+        const Json parameters = function.value("parameters", Json::object());
+        const Json properties = parameters.is_object() ? parameters.value("properties", Json::object()) : Json();
+        for (const auto& [parameter, schema] : properties.items()) {
+            if (schema.is_object() && schema.value("type", Json()) == "string") {
+                reader.text_parameters.insert({name, parameter});
+            }
+        }
+    }
+    return reader;
+}
+
 AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(options)) {
-    if (options_.format.calls == text::CallStyle::harmony && options_.splits_reasoning) {
+    if (options_.format.calls == CallStyle::harmony && options_.splits_reasoning) {
         harmony_.emplace(!options_.tools.empty());
         return;
     }
@@ -85,10 +103,10 @@ AnswerReader::AnswerReader(AnswerReaderOptions options) : options_(std::move(opt
         state_ = State::reasoning;
         after_mark_ = true;
     }
-    syntax_ = &text::call_syntax(options_.format.calls);
+    syntax_ = &call_syntax(options_.format.calls);
     if (options_.tools.empty()) return;
-    call_begin_ = text::mark_of(syntax_->begin);
-    call_end_ = text::mark_of(syntax_->end);
+    call_begin_ = mark_of(syntax_->begin);
+    call_end_ = mark_of(syntax_->end);
 }
 
 std::vector<AnswerPart> AnswerReader::push(std::string_view text) {
@@ -231,13 +249,13 @@ AnswerReader::Head AnswerReader::read_head() const {
         return {.is_call = marked ? Guess::yes : Guess::no, .length = at};
     }
     std::string_view name;
-    if (options_.format.calls == text::CallStyle::named) {
+    if (options_.format.calls == CallStyle::named) {
         for (const std::string& tool : options_.tools) {
             if (could_become(text.substr(at), tool)) return {.is_call = Guess::maybe};
             if (tool.size() > name.size() && text.substr(at).starts_with(tool)) name = tool;
         }
         at += name.size();
-        const CallId id = name.empty() ? CallId{} : read_call_id(text.substr(at));
+        const GivenId id = name.empty() ? GivenId{} : read_given_id(text.substr(at));
         if (!id.is_complete) return {.is_call = Guess::maybe};
         at += id.length;
         const std::string_view mark = syntax_->after_name;
@@ -420,4 +438,4 @@ void AnswerReader::read_cut_call(std::string_view text, std::vector<AnswerPart>&
                      .name = name->get<std::string>()});
 }
 
-}  // namespace tandem::server
+}  // namespace tandem::text

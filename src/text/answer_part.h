@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tandem::server {
+namespace tandem::text {
 
 struct AnswerPart {
     enum class Kind : uint8_t { content, reasoning, call };
@@ -13,4 +13,4 @@ struct AnswerPart {
     std::string name;  // of a call
 };
 
-}  // namespace tandem::server
+}  // namespace tandem::text

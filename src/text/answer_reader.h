@@ -8,21 +8,26 @@
 #include <string_view>
 #include <vector>
 
-#include "server/answer_part.h"
-#include "server/call_block.h"
-#include "server/harmony_reader.h"
-#include "server/json_scanner.h"
 #include "text/answer_format.h"
+#include "text/answer_part.h"
+#include "text/call_block.h"
+#include "text/harmony_reader.h"
+#include "text/json_scanner.h"
 
-namespace tandem::server {
+namespace tandem::text {
+
+struct Prompt;
 
 struct AnswerReaderOptions {
-    text::AnswerFormat format;
+    AnswerFormat format;
     bool splits_reasoning = true;
-    bool begins_in_reasoning = false;     // text::opens_reasoning()
+    bool begins_in_reasoning = false;     // Prompt::begins_in_reasoning
     std::vector<std::string> tools = {};  // their names; if there are none, no calls are looked for
     TextParameters text_parameters = {};  // for styles of calls that do not say what is text
 };
+
+// Of the answer to a prompt that these tools were offered in, in OpenAI's form; null: none.
+AnswerReaderOptions answer_reader_options(const Prompt& prompt, const nlohmann::ordered_json& tools);
 
 // However the text is cut into pieces, the parts are the same when neighbours of one kind are joined. No text is lost
 // but for the marks and the white space around them; what looks like a call and is none is content. A call without its
@@ -82,7 +87,7 @@ class AnswerReader {
 
     AnswerReaderOptions options_;
     std::optional<HarmonyReader> harmony_;  // reads everything, for the style of its name
-    const text::CallSyntax* syntax_ = nullptr;
+    const CallSyntax* syntax_ = nullptr;
     std::string_view call_begin_;
     std::string_view call_end_;
     State state_ = State::opening;
@@ -100,4 +105,4 @@ class AnswerReader {
     size_t scanned_ = 0;      // of rest(); 0: the value has not begun
 };
 
-}  // namespace tandem::server
+}  // namespace tandem::text

@@ -1,4 +1,4 @@
-#include "server/answer_reader.h"
+#include "text/answer_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -6,19 +6,14 @@
 #include <random>
 
 #include "format/json.h"
+#include "unit/text/answer_formats.h"
 
-namespace tandem::server {
+namespace tandem::text {
 namespace {
 
-using Kind = AnswerPart::Kind;
+using PartKind = AnswerPart::Kind;
 
-const text::AnswerFormat kQwen = text::answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>");
-const text::AnswerFormat kMistral = text::answer_format("{{tools}} [TOOL_CALLS]");
-const text::AnswerFormat kNamedMistral = text::answer_format("{{tools}} [TOOL_CALLS]name[ARGS]");
-const text::AnswerFormat kLlama = text::answer_format(R"({{tools}} {"name": f, "parameters": p})");
-const text::AnswerFormat kGemma = text::answer_format("<start_of_turn>{{ role }}");
-
-AnswerReaderOptions with_tools(const text::AnswerFormat& format) {
+AnswerReaderOptions with_tools(const AnswerFormat& format) {
     return {.format = format, .tools = {"add", "get_weather", "get"}};
 }
 
@@ -28,9 +23,9 @@ std::string joined(const std::vector<AnswerPart>& parts) {
     for (size_t i = 0; i < parts.size(); ++i) {
         const bool first = i == 0 || parts[i - 1].kind != parts[i].kind;
         const bool last = i + 1 == parts.size() || parts[i + 1].kind != parts[i].kind;
-        if (parts[i].kind == Kind::call) {
+        if (parts[i].kind == PartKind::call) {
             line += parts[i].name + "(" + parts[i].text + ")";
-        } else if (parts[i].kind == Kind::reasoning) {
+        } else if (parts[i].kind == PartKind::reasoning) {
             line += (first ? "think[" : "") + parts[i].text + (last ? "]" : "");
         } else {
             line += parts[i].text;
@@ -274,7 +269,7 @@ TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
     for (int round = 0; round < 3000; ++round) {
         std::string text;
         for (size_t count = below(14); count > 0; --count) text += words[below(words.size())];
-        for (const text::AnswerFormat& format : {kQwen, kMistral, kNamedMistral, kLlama}) {
+        for (const AnswerFormat& format : {kQwen, kMistral, kNamedMistral, kLlama}) {
             AnswerReaderOptions options = with_tools(format);
             options.begins_in_reasoning = below(8) == 0;
             const std::string whole = read_in_pieces(options, text, [&] { return text.size(); });
@@ -283,15 +278,6 @@ TEST(AnswerReader, GivesTheSameForAnyPiecesOfAnyText) {
         }
     }
 }
-
-const text::AnswerFormat kHarmony = text::answer_format("{{tools}} <|start|>assistant<|channel|>final<|message|>");
-const text::AnswerFormat kGemma4 =
-    text::answer_format("{{tools}} <|channel>thought\n<channel|> <|tool_call>call:f{}<tool_call|>");
-const text::AnswerFormat kGlm = text::answer_format(
-    "{{tools}} <think></think> <tool_call>f\n<arg_key>k</arg_key>\n<arg_value>v</arg_value></tool_call>");
-const text::AnswerFormat kSpelled =
-    text::answer_format("{{tools}} <think></think> <tool_call><function=f></tool_call>");
-const text::AnswerFormat kBarred = text::answer_format("{{tools}} <|tool_call|>");
 
 TEST(AnswerReader, SplitsTheChannelsOfHarmony) {
     const AnswerReaderOptions plain{.format = kHarmony};
@@ -371,4 +357,4 @@ TEST(AnswerReader, FindsCallsBetweenBars) {
 }
 
 }  // namespace
-}  // namespace tandem::server
+}  // namespace tandem::text

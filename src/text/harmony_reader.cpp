@@ -1,4 +1,4 @@
-#include "server/harmony_reader.h"
+#include "text/harmony_reader.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "format/json.h"
 #include "text/call_syntax.h"
 
-namespace tandem::server {
+namespace tandem::text {
 
 namespace {
 
@@ -16,11 +16,10 @@ constexpr size_t kMostHeaderBytes = 512;
 constexpr std::string_view kRecipient = "to=";
 constexpr std::string_view kFunctions = "functions.";
 // What a header begins with.
-constexpr std::string_view kHeaderBegins[] = {text::kHarmonyStart, text::kHarmonyChannel, text::kHarmonyConstrain,
-                                              text::kHarmonyMessage, kRecipient};
+constexpr std::string_view kHeaderBegins[] = {kHarmonyStart, kHarmonyChannel, kHarmonyConstrain, kHarmonyMessage,
+                                              kRecipient};
 // Where a message ends: the mark belongs to it, or is that of the next header.
-constexpr std::string_view kBodyEnds[] = {text::kHarmonyEnd, text::kHarmonyCall, text::kHarmonyReturn,
-                                          text::kHarmonyStart, text::kHarmonyChannel};
+constexpr std::string_view kBodyEnds[] = {kHarmonyEnd, kHarmonyCall, kHarmonyReturn, kHarmonyStart, kHarmonyChannel};
 constexpr size_t kOwnEnds = 3;
 
 // The word that follows `mark`.
@@ -91,7 +90,7 @@ bool HarmonyReader::step_start() {
 }
 
 bool HarmonyReader::step_header() {
-    const size_t end = pending_.find(text::kHarmonyMessage);
+    const size_t end = pending_.find(kHarmonyMessage);
     if (end == std::string::npos) {
         if (pending_.size() < kMostHeaderBytes) return false;
         state_ = State::body;  // no header after all
@@ -99,7 +98,7 @@ bool HarmonyReader::step_header() {
         return true;
     }
     read_header(std::string_view(pending_).substr(0, end));
-    pending_.erase(0, end + text::kHarmonyMessage.size());
+    pending_.erase(0, end + kHarmonyMessage.size());
     state_ = State::body;
     return true;
 }
@@ -110,7 +109,7 @@ void HarmonyReader::read_header(std::string_view header) {
     tool_ = recipient;
     arguments_.clear();
     kind_ = AnswerPart::Kind::content;
-    if (word_after(header, text::kHarmonyChannel) == "analysis") kind_ = AnswerPart::Kind::reasoning;
+    if (word_after(header, kHarmonyChannel) == "analysis") kind_ = AnswerPart::Kind::reasoning;
     if (has_tools_ && !tool_.empty()) kind_ = AnswerPart::Kind::call;
 }
 
@@ -161,4 +160,4 @@ void HarmonyReader::end_call(bool keeps_cut_calls) {
     arguments_.clear();
 }
 
-}  // namespace tandem::server
+}  // namespace tandem::text
