@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
 .PHONY: build build-all run test devices unit asan fuzz fuzz-short bench gpu-report soak interop schemas clients test-clients web-test pictures tales
-.PHONY: test-xrt test-deb lint check-format tidy format clean help install deb
+.PHONY: test-xrt test-deb test-debian13 lint check-format tidy format clean help install deb
 
 JOBS ?= $(shell nproc)
 ARGS ?=
@@ -23,7 +23,7 @@ CTEST := ctest --parallel $(JOBS) --output-on-failure --no-tests=error
 CPP_FILES = $(shell find src tests bench -name node_modules -prune -o '(' -name '*.[ch]pp' -o -name '*.h' -o -name '*.cc' ')' -print)
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 build: build/build.ninja ## Build the program: build/tandem
 	cmake --build --preset release --target tandem
@@ -58,6 +58,9 @@ tales:
 
 test-xrt: ## Build and test the way to an NPU against XRT 2.25, in a Debian 13 of its own (root)
 	tests/xrt/run.sh build/xrt-root
+
+test-debian13: ## Build and run the release tests in a Debian 13 of its own (root, mmdebstrap); TESTS=REGEX for some
+	tests/debian13/run.sh build/debian13 $(if $(TESTS),'$(TESTS)')
 
 test-deb: packages-package ## Try the packages of make deb, and make install, in fresh systems (root, mmdebstrap)
 	tests/deb/run.sh build build/deb-test
@@ -118,7 +121,7 @@ install: build ## Install program, manual and completions to PREFIX (/usr/local)
 
 deb: packages-package build/build.ninja ## Make the Debian packages in build/deb, looked at by lintian
 	cmake --preset release -D CMAKE_INSTALL_PREFIX=/usr -D CMAKE_INSTALL_LIBDIR=lib/$$(dpkg-architecture -q DEB_HOST_MULTIARCH) \
-		-D TANDEM_ZSH_DIR=share/zsh/vendor-completions -D TANDEM_LIBRARY=ON
+		-D TANDEM_ZSH_DIR=share/zsh/vendor-completions
 	cmake --build --preset release --target installed
 	tools/deb.sh build $(VERSION)
 

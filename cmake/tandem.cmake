@@ -5,10 +5,6 @@
 if(TANDEM_SANITIZE)
   add_link_options(-rdynamic)  # a program and its modules share the types that UBSan compares by address
 endif()
-if(TANDEM_LIBRARY)
-  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-endif()
 
 function(tandem_library folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
@@ -16,7 +12,10 @@ function(tandem_library folder)
   add_library(tandem_${folder} STATIC ${sources})
   target_include_directories(tandem_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tandem_${folder} PUBLIC ${ARGN})
-  set_target_properties(tandem_${folder} PROPERTIES POSITION_INDEPENDENT_CODE ${TANDEM_LIBRARY})
+  if(TANDEM_LIBRARY)
+    set_target_properties(tandem_${folder} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+      VISIBILITY_INLINES_HIDDEN ON)
+  endif()
 endfunction()
 
 # tandem_module(NAME sources SOURCE... libraries LIBRARY...): the module libtandem-NAME.so (base/module.h), with all that it

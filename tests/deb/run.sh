@@ -10,19 +10,15 @@ mkdir -p "${2:?usage: run.sh BUILD FOLDER}"
 folder=$(realpath "$2")
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . /etc/os-release
-# From where this machine has its own packages.
-mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1)
+# shellcheck source=tools/debian_root.sh
+. "$here/tools/debian_root.sh"
 
 say() { printf '== %s\n' "$*"; }
 die() { echo "tests/deb/run.sh: $*" >&2; exit 1; }
 
 # fresh NAME: a new system in $folder/NAME
 fresh() {
-    if [ ! -e "$folder/base.tar" ]; then
-        mmdebstrap --quiet --variant=minbase --include=ca-certificates --aptopt='Acquire::Check-Valid-Until "false"' \
-            "$VERSION_CODENAME" "$folder/base.part.tar" "deb $mirror $VERSION_CODENAME main"
-        mv "$folder/base.part.tar" "$folder/base.tar"
-    fi
+    debian_root "$VERSION_CODENAME" "$folder/base.tar" ca-certificates
     rm -rf "${folder:?}/$1"
     mkdir "$folder/$1"
     tar --extract --file "$folder/base.tar" --directory "$folder/$1"
@@ -30,17 +26,9 @@ fresh() {
     root=$folder/$1
 }
 
-# inside COMMAND...: in the system, with none of this one's variables
-inside() {
-    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-        DEBIAN_FRONTEND=noninteractive unshare --mount sh -c 'mount -t proc proc "$0/proc"
-        mount --bind /dev "$0/dev"
-        exec chroot "$0" "$@"' "$root" "$@"
-}
-
 # All files, but for what package managers write down about themselves.
 files() {
-    (cd "$root" && find . -xdev -mindepth 1 \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./var/log -o -path ./var/lib/dpkg \
+    (cd "$root" && find . -xdev -mindepth 1 \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./tmp -o -path ./var/log -o -path ./var/lib/dpkg \
         -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/cache/debconf -o -path ./var/cache/ldconfig \) -prune -o -print) | sort
 }
 
@@ -53,26 +41,26 @@ packages() {
     say "packages in a fresh $VERSION_CODENAME"
     fresh packages
     cp "$build"/deb/*.deb "$root/tmp/"
-    inside apt-get update -qq
+    inside "$root" apt-get update -qq
     files > "$folder/before"
-    inside sh -c 'apt-get install -qq --yes --no-install-recommends /tmp/tandem_*.deb' > "$folder/apt.txt" 2>&1 ||
+    inside "$root" sh -c 'apt-get install -qq --yes --no-install-recommends /tmp/tandem_*.deb' > "$folder/apt.txt" 2>&1 ||
         { cat "$folder/apt.txt"; die "the package cannot be installed"; }
-    inside dpkg-query --show --showformat '${Package} ${Version}\n' tandem
-    inside id tandem
+    inside "$root" dpkg-query --show --showformat '${Package} ${Version}\n' tandem
+    inside "$root" id tandem
     walk /usr/bin/tandem
     say "the module for NPUs, and the library"
-    inside sh -c 'tandem npu list || true'
-    inside sh -c 'apt-get install -qq --yes --no-install-recommends /tmp/tandem-xrt_*.deb /tmp/libtandem0_*.deb /tmp/libtandem-dev_*.deb gcc libc6-dev pkg-config' \
+    inside "$root" sh -c 'tandem npu list || true'
+    inside "$root" sh -c 'apt-get install -qq --yes --no-install-recommends /tmp/tandem-xrt_*.deb /tmp/libtandem0_*.deb /tmp/libtandem-dev_*.deb gcc libc6-dev pkg-config' \
         >> "$folder/apt.txt" 2>&1 || { tail -n 20 "$folder/apt.txt"; die "the other packages cannot be installed"; }
     cp "$here/examples/hello.c" "$root/tmp/"
-    inside sh -c 'cd /tmp && gcc hello.c $(pkg-config --cflags --libs tandem) -o hello && ./hello "Tell me a story about a fox"'
+    inside "$root" sh -c 'cd /tmp && gcc hello.c $(pkg-config --cflags --libs tandem) -o hello && ./hello "Tell me a story about a fox"'
     say "remove: the models stay"
-    inside sh -c 'apt-get purge -qq --yes tandem-xrt libtandem0 libtandem-dev gcc libc6-dev pkg-config && apt-get remove -qq --yes tandem' >> "$folder/apt.txt" 2>&1
+    inside "$root" sh -c 'apt-get purge -qq --yes tandem-xrt libtandem0 libtandem-dev gcc libc6-dev pkg-config && apt-get remove -qq --yes tandem' >> "$folder/apt.txt" 2>&1
     [ -e "$root/var/lib/tandem/mine" ] || die "removing the package has removed models"
     [ ! -e "$root/usr/bin/tandem" ] || die "the program is still there"
     say "purge: nothing stays"
-    inside sh -c 'apt-get purge -qq --yes tandem && apt-get autoremove -qq --yes --purge' >> "$folder/apt.txt" 2>&1
-    if inside getent passwd tandem; then die "the user tandem is still there"; fi
+    inside "$root" sh -c 'apt-get purge -qq --yes tandem && apt-get autoremove -qq --yes --purge' >> "$folder/apt.txt" 2>&1
+    if inside "$root" getent passwd tandem; then die "the user tandem is still there"; fi
     files > "$folder/after"
     # What adduser keeps of every change of users is not ours.
     left=$(comm -13 "$folder/before" "$folder/after" | grep -vE '^\./(etc/(passwd|shadow|group|gshadow|subuid|subgid)-|run/adduser)$' || true)
@@ -86,9 +74,9 @@ prefix() {
         { tail -n 20 "$folder/install.txt"; die "make install failed"; }
     # what the package's dependencies are, by the same list
     needed=$(dpkg-deb --field "$build"/deb/tandem_*.deb Depends | sed 's/([^)]*)//g; s/|[^,]*//g; s/,/ /g')
-    inside apt-get update -qq
-    inside sh -c "apt-get install -qq --yes --no-install-recommends $needed" > "$folder/apt.txt" 2>&1
-    inside useradd --system --create-home --home-dir /var/lib/tandem tandem
+    inside "$root" apt-get update -qq
+    inside "$root" sh -c "apt-get install -qq --yes --no-install-recommends $needed" > "$folder/apt.txt" 2>&1
+    inside "$root" useradd --system --create-home --home-dir /var/lib/tandem tandem
     walk /usr/local/bin/tandem
 }
 

@@ -15,11 +15,6 @@ EXAMPLES = os.path.join(SOURCE, "examples")
 PROMPT = "Tell me a story about a fox"
 
 
-def built():
-    """Whether this build has the library: that of the sanitizers has not, its functions are tested by unit_lib."""
-    return os.path.exists(os.path.join(os.path.dirname(harness.BINARY), "libtandem.so"))
-
-
 class Commands(harness.Case):
     def run_command(self, *command, code=0, stdin="", **environment):
         done = subprocess.run(command, env=self.environment(**environment), input=stdin, capture_output=True, text=True,
@@ -27,14 +22,30 @@ class Commands(harness.Case):
         self.assertEqual(done.returncode, code, f"{command}\n{done.stdout}\n{done.stderr}")
         return done
 
+    def check_hello(self, program, **environment):
+        """What the program tells, and that it fails with a reason."""
+        told = self.run_command(program, PROMPT, **environment)
+        self.assertGreater(len(told.stdout), 40)
+        self.assertRegex(told.stderr, r"\[\d+ tokens, ended by: (stop|length)\]")
+        failed = self.run_command(program, PROMPT, "/nowhere.gguf", code=1, **environment)
+        self.assertIn("hello: /nowhere.gguf: no such file", failed.stderr)
+        self.assertEqual(failed.stdout, "")
 
+
+@unittest.skipUnless(harness.SANITIZED, "it is linked with libtandem.so instead")
+class Sanitized(Commands):
+    """The example under AddressSanitizer, which makes a program fail that does wrong or leaves something allocated."""
+
+    def test_hello(self):
+        self.check_hello(os.path.join(os.path.dirname(harness.BINARY), "example_hello"))
+
+
+@unittest.skipUnless(os.environ.get("TANDEM_LIBRARY"), "this build has no libtandem.so")
 class Library(Commands):
     """Installs the library once, into a folder that the build does not know."""
 
     @classmethod
     def setUpClass(cls):
-        if not built():
-            raise unittest.SkipTest("this build has no libtandem.so")
         cls.root = tempfile.mkdtemp(prefix="tandem-embed-")
         cls.addClassCleanup(shutil.rmtree, cls.root, ignore_errors=True)
         for component in ("library", "development"):
@@ -45,21 +56,12 @@ class Library(Commands):
         cls.pkgconfig = found[0]
         cls.libraries = os.path.dirname(found[0])
 
-    def hello(self, program):
-        """What the program tells, and that it fails with a reason."""
-        told = self.run_command(program, PROMPT, LD_LIBRARY_PATH=self.libraries)
-        self.assertGreater(len(told.stdout), 40)
-        self.assertRegex(told.stderr, r"\[\d+ tokens, ended by: (stop|length)\]")
-        failed = self.run_command(program, PROMPT, "/nowhere.gguf", code=1, LD_LIBRARY_PATH=self.libraries)
-        self.assertIn("hello: /nowhere.gguf: no such file", failed.stderr)
-        self.assertEqual(failed.stdout, "")
-
     def test_pkg_config_and_c(self):
         flags = self.run_command("pkg-config", "--cflags", "--libs", "tandem", PKG_CONFIG_PATH=self.pkgconfig).stdout
         program = self.path("hello")
         self.run_command("gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
                          os.path.join(EXAMPLES, "hello.c"), *flags.split(), "-o", program)
-        self.hello(program)
+        self.check_hello(program, LD_LIBRARY_PATH=self.libraries)
 
     def test_cmake_and_cpp(self):
         build = self.path("build")
@@ -67,7 +69,7 @@ class Library(Commands):
         self.run_command("cmake", "-S", EXAMPLES, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
                          "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
         self.run_command("cmake", "--build", build)
-        self.hello(os.path.join(build, "hello"))
+        self.check_hello(os.path.join(build, "hello"))
         told = self.run_command(os.path.join(build, "chat"), "tales", "device=cpu", "context=512",
                                 stdin="Tell me a story about a fox\nAnd then?\n")
         self.assertIn(" on cpu, context 512]", told.stderr)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2016
 # Builds the part of Tandem that drives an NPU against the XRT of Debian 13's backports, which has the NPU's driver
 # library, and runs its tests there: what they can see without a device is that errors are errors.
 # Usage: run.sh FOLDER, where a Debian 13 is unpacked the first time (2 GB; needs mmdebstrap and root).
@@ -10,21 +11,15 @@ if [ $# -ne 1 ]; then
 fi
 root=$1
 here=$(cd "$(dirname "$0")/../.." && pwd)
-# From where this machine has its own packages.
-mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -E '/debian/?$' | sort -u | head -n 1)
-if [ ! -e "$root/.complete" ]; then
-    [ -n "$mirror" ] || { echo "$0: apt has no Debian archive to take packages from" >&2; exit 1; }
-    rm -rf "$root"
-    mmdebstrap --variant=minbase --include=g++,libfmt-dev,libgmock-dev,libgtest-dev,libspdlog-dev,uuid-dev \
-        --aptopt='Acquire::Check-Valid-Until "false"' \
-        --customize-hook='chroot "$1" apt-get install -y --no-install-recommends -t trixie-backports libxrt-dev libxrt-npu2' \
-        trixie "$root" "deb $mirror trixie main" "deb $mirror trixie-backports main"
-    touch "$root/.complete"
-fi
+# shellcheck source=tools/debian_root.sh
+. "$here/tools/debian_root.sh"
+
+debian_root trixie "$root" g++,libfmt-dev,libgmock-dev,libgtest-dev,libspdlog-dev,uuid-dev \
+    --customize-hook='chroot "$1" apt-get install -y --no-install-recommends -t trixie-backports libxrt-dev libxrt-npu2'
 rm -rf "$root/tandem" && mkdir "$root/tandem"
 cp -r "$here/src" "$here/tests" "$root/tandem/"
 # The class is older than the header that it is in, so it is tried.
-chroot "$root" sh -euc '
+inside "$root" sh -euc '
 cd /tandem
 include=$(dirname "$(dirname "$(find /usr/include /opt -name xrt_bo.h | head -n 1)")")
 options="-std=c++20 -O0 -w -DFMT_SHARED -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -DSPDLOG_SHARED_LIB -Isrc -Itests"
