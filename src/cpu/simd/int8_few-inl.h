@@ -67,9 +67,11 @@ struct WeightRows {
         return moved;
     }
 
+    template <size_t kAhead = 1024>
     HWY_INLINE void prefetch(int blocks) const {
         TANDEM_UNROLL
-        for (int o = 0; o < kOutputs; ++o) prefetch_ahead(row[o], static_cast<size_t>(blocks) * sizeof(*row[o]));
+        for (int o = 0; o < kOutputs; ++o)
+            prefetch_ahead<kAhead>(row[o], static_cast<size_t>(blocks) * sizeof(*row[o]));
     }
 };
 
@@ -170,6 +172,65 @@ HWY_INLINE void add_rest(FewSums<Weights, kOutputs, kRows>& sums, const WeightRo
     sums.add_vector(padded, vectors, x, element);
 }
 
+// Sums of products whose weights come with their scales in the lanes where they are needed (load_scaled); those of x
+// lie in such lanes, too.
+template <class Weights, int kOutputs, int kRows>
+struct ScaledSums {
+    VF32 sum[kOutputs][kRows];
+
+    HWY_INLINE ScaledSums() {
+        for (auto& row : sum)
+            for (VF32& one : row) one = hn::Zero(DF32());
+    }
+
+    // The products of kGroup blocks, of which the first is block `block` of x.
+    HWY_INLINE void add(const WeightRows<Weights, kOutputs>& w, const QuantizedRow* x, int64_t block) {
+        TANDEM_UNROLL
+        for (int o = 0; o < kOutputs; ++o) {
+            const ScaledBytes q = Weights::load_scaled(w.row[o]);
+            TANDEM_UNROLL
+            for (int m = 0; m < kRows; ++m) {
+                const int8_t* eights = x[m].q + block * 32;
+                const int64_t lane = block * kLanesOfRun<Weights>;
+                VI32 products = hn::LoadU(DI32(), x[m].corrections + lane);
+                products = dot4<Weights::kOffset>(products, q.bytes.first, hn::LoadU(DI8(), eights));
+                products = dot4<Weights::kOffset>(products, q.bytes.second, hn::LoadU(DI8(), eights + 64));
+                const VF32 factor = hn::Mul(q.scale, hn::LoadU(DF32(), x[m].scales + lane));
+                sum[o][m] = hn::MulAdd(hn::ConvertTo(DF32(), products), factor, sum[o][m]);
+            }
+        }
+    }
+
+    // Fewer than kGroup blocks.
+    HWY_INLINE void add_rest(const WeightRows<Weights, kOutputs>& w, int rest, const QuantizedRow* x, int64_t block) {
+        typename Weights::Block last[kOutputs][kGroup] = {};
+        WeightRows<Weights, kOutputs> padded;
+        for (int o = 0; o < kOutputs; ++o) {
+            std::copy_n(w.row[o], rest, last[o]);
+            padded.row[o] = last[o];
+        }
+        add(padded, x, block);
+    }
+};
+
+template <class Weights, int kOutputs, int kRows>
+HWY_INLINE void dot_scaled_rows(const WeightRows<Weights, kOutputs>& w, const QuantizedRow* x, int64_t blocks,
+                                float (&y)[kOutputs][kRows]) {
+    constexpr int kAtOnce = 4 * kGroup;  // for which memory is asked together
+    constexpr size_t kAhead = 2048;      // there is less to do for a byte than elsewhere
+    ScaledSums<Weights, kOutputs, kRows> sums;
+    int64_t block = 0;
+    for (; block + kAtOnce <= blocks; block += kAtOnce) {
+        w.at(block).template prefetch<kAhead>(kAtOnce);
+        TANDEM_UNROLL
+        for (int i = 0; i < kAtOnce; i += kGroup) sums.add(w.at(block + i), x, block + i);
+    }
+    if (block < blocks) w.at(block).template prefetch<kAhead>(static_cast<int>(blocks - block));
+    for (; block + kGroup <= blocks; block += kGroup) sums.add(w.at(block), x, block);
+    if (block < blocks) sums.add_rest(w.at(block), static_cast<int>(blocks - block), x, block);
+    sum_lanes_of(sums.sum, y);
+}
+
 // y[o][m] = w[o] . x[m] for kRows rows of x
 template <class Weights, int kOutputs, int kRows>
 HWY_INLINE void dot_rows(const WeightRows<Weights, kOutputs>& w, const QuantizedRow* x, int64_t blocks,
@@ -202,7 +263,11 @@ void multiply_group(const Product& p, RowRange outputs) {
         for (int o = 0; o < count; ++o)
             w.row[o] = reinterpret_cast<const typename Weights::Block*>(p.weight.row(output[o]));
         float y[count][kRows];
-        dot_rows<Weights>(w, x, blocks, y);
+        if constexpr (kScalesInLanes<Weights>) {
+            dot_scaled_rows<Weights>(w, x, blocks, y);
+        } else {
+            dot_rows<Weights>(w, x, blocks, y);
+        }
         for (int o = 0; o < count; ++o) {
             const float bias = p.bias != nullptr ? p.bias[output[o]] : 0.0F;
             for (int64_t m = 0; m < p.x.rows; ++m) p.out.f32(m)[output[o]] = y[o][m] + bias;

@@ -42,6 +42,9 @@ namespace tandem::cpu::simd::HWY_NAMESPACE {
 //   kPacked   other than 0: for many rows of x, load_packed(chunk, v) gives bytes of two elements, and split() makes
 //   the
 //             bytes of both of it, the second kPacked words of 32 bits behind the first. These have no load.
+//
+// Some have load_scaled(blocks), which gives the bytes of kGroup blocks as load_pair does, and in each lane of their
+// products the scale that it needs.
 template <int kCount>
 struct RunScales {
     VF32 scale[kCount];
@@ -60,6 +63,14 @@ template <class Weights>
 inline constexpr bool kMinimaFollow = Weights::kMinimum && 2 * Weights::kRuns == kLanes;
 
 inline constexpr int kGroup = 4;
+
+template <class Weights>
+inline constexpr bool kScalesInLanes = requires(const typename Weights::Block* blocks) {
+    Weights::load_scaled(blocks);
+};
+// Lanes that a run of few rows of x has its scale in, one where lanes find it by themselves.
+template <class Weights>
+inline constexpr int kLanesOfRun = kScalesInLanes<Weights> ? kLanes / kGroup : 1;
 
 inline constexpr int kBytes = 4 * kLanes;  // of a vector
 
@@ -158,6 +169,11 @@ struct BytePair {
     VU8 second;
 };
 
+struct ScaledBytes {
+    BytePair bytes;
+    VF32 scale;
+};
+
 #if HWY_TARGET == HWY_AVX3_DL
 // Where the bytes `qs` of four blocks are, in 64 bytes from their beginning and as many to their end.
 template <class Block>
@@ -173,6 +189,46 @@ struct SideBySide {
         }
     }
 };
+
+// Two loads that lie within the blocks, and a permutation of both: loads of 512 bits are what is short here.
+struct TwoLoads {
+    VU8 low;
+    VU8 high;
+
+    template <class Block>
+    explicit HWY_INLINE TwoLoads(const Block* blocks) {
+        const auto* bytes = reinterpret_cast<const uint8_t*>(blocks);
+        low = hn::LoadU(DU8(), bytes);
+        high = hn::LoadU(DU8(), bytes + SideBySide<Block>::kSecond);
+    }
+
+    template <class Block>
+    HWY_INLINE VU8 side_by_side() const {
+        static constexpr SideBySide<Block> kFrom;
+        return VU8{_mm512_permutex2var_epi8(low.raw, hn::Load(DU8(), kFrom.byte).raw, high.raw)};
+    }
+};
+
+// The word of 16 bits that the block of each lane begins with, of four blocks that begin in 64 bytes.
+template <class Block>
+struct Beginnings {
+    alignas(64) uint16_t word[32] = {};
+
+    constexpr Beginnings() {
+        static_assert(3 * sizeof(Block) + 2 <= 64 && sizeof(Block) % 2 == 0);
+        for (int lane = 0; lane < kLanes; ++lane)
+            word[lane] = static_cast<uint16_t>(lane / 4 * static_cast<int>(sizeof(Block) / 2));
+    }
+};
+
+// In each lane the f16 that its block begins with.
+template <class Block>
+HWY_INLINE VF32 scales_in_lanes(VU8 blocks) {
+    static_assert(offsetof(Block, d) == 0);
+    static constexpr Beginnings<Block> kFrom;
+    const __m512i words = _mm512_permutexvar_epi16(_mm512_load_si512(kFrom.word), blocks.raw);
+    return VF32{_mm512_cvtph_ps(_mm512_castsi512_si256(words))};
+}
 #endif
 
 HWY_INLINE BytePair nibble_pair(VU8 q) {
@@ -182,14 +238,9 @@ HWY_INLINE BytePair nibble_pair(VU8 q) {
 // The 16 bytes `qs` of kLanes / 4 blocks side by side.
 template <class Block>
 HWY_INLINE VU8 load_side_by_side(const Block* blocks) {
-    const DU8 d;
+    [[maybe_unused]] const DU8 d;
 #if HWY_TARGET == HWY_AVX3_DL
-    // Two loads that lie within the blocks, and a permutation of both: loads of 512 bits are what is short here.
-    static constexpr SideBySide<Block> kFrom;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(blocks);
-    const VU8 low = hn::LoadU(d, bytes);
-    const VU8 high = hn::LoadU(d, bytes + SideBySide<Block>::kSecond);
-    return VU8{_mm512_permutex2var_epi8(low.raw, hn::Load(d, kFrom.byte).raw, high.raw)};
+    return TwoLoads(blocks).side_by_side<Block>();
 #elif HWY_CAP_GE512
     const auto load = [&](int i) HWY_ATTR { return hn::LoadDup128(d, blocks[i].qs).raw; };
     const __m512i first = _mm512_mask_blend_epi64(0x0c, load(0), load(1));
@@ -302,9 +353,22 @@ struct WeightsQ8_0 : Blocks32<format::BlockQ8_0> {
     }
 };
 
-struct WeightsQ4_0 : Nibbles<Blocks32<format::BlockQ4_0>> {
+// As `Weights`, whose scales are f16 in front of four low bits.
+template <class Weights>
+struct ScaledNibbles : Weights {
+    using typename Weights::Block;
+#if HWY_TARGET == HWY_AVX3_DL
+    static HWY_INLINE ScaledBytes load_scaled(const Block* blocks) {
+        const TwoLoads loaded(blocks);
+        return {Weights::split(loaded.side_by_side<Block>()), scales_in_lanes<Block>(loaded.low)};
+    }
+#endif
+};
+
+struct PlainQ4_0 : Nibbles<Blocks32<format::BlockQ4_0>> {
     static constexpr int kOffset = 8;
 };
+using WeightsQ4_0 = ScaledNibbles<PlainQ4_0>;
 struct WeightsQ4_1 : Nibbles<Blocks32Minimum<format::BlockQ4_1>> {};
 struct WeightsQ5_0 : FiveBits<Blocks32<format::BlockQ5_0>> {
     static constexpr int kOffset = 16;
@@ -332,7 +396,7 @@ struct TableOf : Base {
 };
 
 // Numbers of 8 bits, with the offset that q8_0 has.
-struct WeightsIQ4_NL : TableOf<Nibbles<Blocks32<format::BlockIQ4_NL>>, format::kIq4Values, kQ8Offset> {};
+using WeightsIQ4_NL = ScaledNibbles<TableOf<Nibbles<Blocks32<format::BlockIQ4_NL>>, format::kIq4Values, kQ8Offset>>;
 
 // The scale is a power of two.
 struct BlocksMXFP4 : BlocksOf32<format::BlockMXFP4> {

@@ -2,6 +2,7 @@
 // multiply.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,12 +14,21 @@ namespace tandem::cpu::simd {
 inline constexpr int64_t kFewRows =
     4;  // of x, that are multiplied while weights are read; for more, these are unpacked
 
-// Run r of a row: numbers q * scales[r]. Behind the last run there are zeros.
+// Run r of a row: numbers q * scales[r]. Behind the last run there are zeros. For kernels that want it so, the scale of
+// a run is there for each of some lanes, and its correction is in the first of as many.
 struct QuantizedRow {
+    static constexpr int64_t kBehind = 16;
+
     int8_t* q;
     float* scales;
     float* sums;           // scale times the sum of q
     int32_t* corrections;  // what takes the weights' offset off again: -offset times the sum of q
+
+    void clear_behind(int64_t used) const {
+        std::fill_n(scales + used, kBehind, 0.0F);
+        std::fill_n(sums + used, kBehind, 0.0F);
+        std::fill_n(corrections + used, kBehind, 0);
+    }
 };
 
 class QuantizedRows {
@@ -38,7 +48,8 @@ class QuantizedRows {
 
     // Elements are there for whole vectors, or groups of four blocks, and one vector more.
     static size_t padded_elements(int64_t cols) { return (static_cast<size_t>(cols) + 127) / 128 * 128 + 64; }
-    static size_t padded_runs(int64_t cols) { return static_cast<size_t>(cols) / 16 + 16; }
+    // Runs of 16, or four lanes for each run of 32.
+    static size_t padded_runs(int64_t cols) { return static_cast<size_t>(cols) / 8 + QuantizedRow::kBehind; }
 
   private:
     static size_t runs_bytes(int64_t cols) { return (padded_runs(cols) * sizeof(float) + 63) / 64 * 64; }

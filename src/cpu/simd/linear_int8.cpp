@@ -48,8 +48,8 @@ void quantize_row(const float* x, const QuantizedRow& row, int64_t cols, bool ma
     const int64_t runs = cols / Weights::kRun;
     const int64_t whole = cols / 128 * 128;
     std::memset(row.q + whole, 0, QuantizedRows::padded_elements(cols) - static_cast<size_t>(whole));
-    std::fill(row.scales + runs, row.scales + QuantizedRows::padded_runs(cols), 0.0F);
-    std::fill(row.sums + runs, row.sums + QuantizedRows::padded_runs(cols), 0.0F);
+    const int lanes = many ? 1 : kLanesOfRun<Weights>;
+    row.clear_behind(runs * lanes);
     for (int64_t r = 0; r < runs; ++r) {
         const float* in = x + r * Weights::kRun;
         VF32 largest = hn::Zero(d);
@@ -63,9 +63,10 @@ void quantize_row(const float* x, const QuantizedRow& row, int64_t cols, bool ma
             hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, rounded)), d8, row.q + place_of<Weights>(r, i, many));
         }
         const int32_t total = hn::GetLane(hn::SumOfLanes(d32, sum));
-        row.scales[r] = scale;
+        std::fill_n(row.scales + r * lanes, lanes, scale);
         row.sums[r] = scale * static_cast<float>(total);
-        row.corrections[r] = -Weights::kOffset * total;
+        std::fill_n(row.corrections + r * lanes, lanes, 0);
+        row.corrections[r * lanes] = -Weights::kOffset * total;
     }
 }
 

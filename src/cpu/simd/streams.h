@@ -35,8 +35,8 @@ void for_each_stream(RowRange outputs, const Body& body) {
 
 // Brings what will be read next into the second-level cache; in the first one it would push out what is there. A
 // function with nothing but prefetches in it is taken for one without effect, so this one is always inlined.
+template <size_t kAhead = 1024>
 [[gnu::always_inline]] inline void prefetch_ahead(const void* at, size_t bytes) {
-    constexpr size_t kAhead = 1024;
     const auto* begin = static_cast<const char*>(at) + kAhead;
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(begin + i, 0, 2);
 }
