@@ -61,6 +61,7 @@ struct DeviceOptions {
     uint64_t device_limit_bytes = 0;  // of its own memory that may be used; 0: all
     uint64_t host_limit_bytes = 0;    // of host memory, likewise
     bool statistics = false;          // of what the driver's compiler makes of kernels are kept (vulkan/statistics.h)
+    bool kernel_text = false;         // and the code, as text: takes the compiler longer
 };
 
 // Of every heap, in the driver's order.

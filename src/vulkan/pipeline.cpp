@@ -98,11 +98,11 @@ Result<VkPipeline> PipelineCache::compile(const PipelineKey& key) const {
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = key.subgroup};
-    constexpr VkPipelineCreateFlags kStatistics =
-        VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+    const auto kept = [&](bool wanted, VkPipelineCreateFlags flag) { return wanted ? flag : VkPipelineCreateFlags{0}; };
     const VkComputePipelineCreateInfo create{
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .flags = device_->options().statistics ? kStatistics : VkPipelineCreateFlags{0},
+        .flags = kept(device_->options().statistics, VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR) |
+                 kept(device_->options().kernel_text, VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR),
         .stage =
             {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
              .pNext = key.subgroup == 0 ? nullptr : &subgroup,

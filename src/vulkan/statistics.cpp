@@ -1,5 +1,6 @@
 #include "vulkan/statistics.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace tandem::vulkan {
@@ -57,6 +58,7 @@ Result<PipelineStatistics> read_statistics(const Device& device, VkPipeline pipe
         VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR);
     for (const VkPipelineExecutableStatisticKHR& number : numbers) result.numbers[number.name] = number_of(number);
 
+    if (!device.options().kernel_text) return result;
     auto texts = all_of<VkPipelineExecutableInternalRepresentationKHR>(
         [&](uint32_t* count, auto* list) { return representations(handle, &which, count, list); },
         VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR);
@@ -66,7 +68,9 @@ Result<PipelineStatistics> read_statistics(const Device& device, VkPipeline pipe
     for (size_t i = 0; i < texts.size(); ++i) texts[i].pData = contents[i].data();
     auto count = static_cast<uint32_t>(texts.size());
     representations(handle, &which, &count, texts.data());
-    result.assembly = contents.back().c_str();  // the last is the nearest to the device
+    // From the source to what the device runs.
+    result.instructions = contents[contents.size() - std::min<size_t>(contents.size(), 2)].c_str();
+    result.assembly = contents.back().c_str();
     return result;
 }
 

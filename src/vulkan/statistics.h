@@ -13,7 +13,9 @@ namespace tandem::vulkan {
 struct PipelineStatistics {
     uint32_t subgroup = 0;                  // lanes
     std::map<std::string, double> numbers;  // under the driver's own names: "VGPRs", "Scratch size"
-    std::string assembly;                   // the code that the device runs, as text
+    // With DeviceOptions::kernel_text only:
+    std::string instructions;  // as the compiler has them before it deals out registers, in its own notation
+    std::string assembly;      // the code that the device runs
 };
 
 Result<PipelineStatistics> read_statistics(const Device& device, VkPipeline pipeline);

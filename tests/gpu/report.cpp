@@ -106,45 +106,59 @@ Status add_golden(const Chip& chip, Needed& needed) {
     return Ok{};
 }
 
-// Lines of the code that begin with one of these.
-int count_instructions(const std::string& assembly, std::span<const std::string_view> prefixes) {
+// What is told of each pipeline: the compiler's numbers, also how many instructions of each kind, also the code itself.
+enum class Detail { numbers, counts, code };
+
+// Lines of the compiler's own notation, "result = instruction operands" or "instruction operands", by how the
+// instruction begins. Not of the code that the device runs: the library that puts it into words does not know each
+// chip.
+int count_instructions(const std::string& text, std::span<const std::string_view> prefixes) {
     int count = 0;
-    for (size_t at = 0; at < assembly.size();) {
-        const size_t end = std::min(assembly.find('\n', at), assembly.size());
-        const size_t word = std::min(assembly.find_first_not_of(" \t", at), end);
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size());
+        const size_t results = text.find(" = ", at);
+        const size_t from = results < end ? results + 2 : at;
+        const size_t word = std::min(text.find_first_not_of(" \t", from), end);
         for (std::string_view prefix : prefixes)
-            count += static_cast<int>(assembly.compare(word, prefix.size(), prefix) == 0);
+            count += static_cast<int>(text.compare(word, prefix.size(), prefix) == 0);
         at = end + 1;
     }
     return count;
 }
 
+void add_counts(const vulkan::PipelineStatistics& made, nlohmann::json& line) {
+    constexpr std::array<std::string_view, 1> kMatrices{"v_wmma"};
+    constexpr std::array<std::string_view, 2> kDots{"v_dot4", "v_dot8"};
+    constexpr std::array<std::string_view, 3> kMemory{"global_", "buffer_", "flat_"};
+    constexpr std::array<std::string_view, 1> kShared{"ds_"};
+    line["matrices"] = count_instructions(made.instructions, kMatrices);
+    line["dots"] = count_instructions(made.instructions, kDots);
+    line["memory"] = count_instructions(made.instructions, kMemory);
+    line["shared"] = count_instructions(made.instructions, kShared);
+}
+
 Status report(const Chip& chip, vulkan::PipelineCache& pipelines, const PipelineKey& key, const std::string& model,
-              bool with_code) {
+              Detail detail) {
     nlohmann::json line = {
         {"kernel", key.kernel}, {"constants", key.constants}, {"required", key.subgroup}, {"model", model}};
     std::cout << line.dump() << std::endl;
     VkPipeline pipeline = TRY(pipelines.get(key));
     const vulkan::PipelineStatistics made = TRY(vulkan::read_statistics(*chip.device, pipeline));
-    constexpr std::array<std::string_view, 1> kMatrices{"v_wmma"};
-    constexpr std::array<std::string_view, 2> kDots{"v_dot4", "v_dot8"};
-    constexpr std::array<std::string_view, 3> kMemory{"global_", "buffer_", "flat_"};
-    constexpr std::array<std::string_view, 1> kShared{"ds_"};
     line["subgroup"] = made.subgroup;
     line["numbers"] = made.numbers;
-    line["matrices"] = count_instructions(made.assembly, kMatrices);
-    line["dots"] = count_instructions(made.assembly, kDots);
-    line["memory"] = count_instructions(made.assembly, kMemory);
-    line["shared"] = count_instructions(made.assembly, kShared);
-    if (with_code) line["code"] = made.assembly;
+    if (detail != Detail::numbers) add_counts(made, line);
+    if (detail == Detail::code) {
+        line["notation"] = made.instructions;
+        line["code"] = made.assembly;
+    }
     std::cout << line.dump() << std::endl;
     return Ok{};
 }
 
-// `part` of so many: the pipelines are dealt out to processes. `kernel`: only those whose name has it, with their code.
-Status run(size_t part, size_t parts, const std::string& kernel) {
+// `part` of so many: the pipelines are dealt out to processes. `kernel`: only those whose name has it.
+Status run(size_t part, size_t parts, Detail detail, const std::string& kernel) {
     Chip chip;
-    chip.device = TRY(vulkan::Device::open("", {.statistics = true}));
+    chip.device = TRY(vulkan::Device::open("", {.statistics = true, .kernel_text = detail != Detail::numbers}));
     chip.tuning = vulkan::default_tuning(chip.device->info());
     if (!chip.device->capabilities().narrow_matrix) vulkan::leave_out_lanes(chip.tuning);
     const auto pipelines = TRY(vulkan::PipelineCache::open(chip.device, {}));
@@ -156,7 +170,7 @@ Status run(size_t part, size_t parts, const std::string& kernel) {
     size_t number = 0;
     for (const auto& [key, model] : needed) {
         if (number++ % parts != part || key.kernel.find(kernel) == std::string_view::npos) continue;
-        TRY(report(chip, *pipelines, key, model, !kernel.empty()));
+        TRY(report(chip, *pipelines, key, model, detail));
     }
     return Ok{};
 }
@@ -164,11 +178,17 @@ Status run(size_t part, size_t parts, const std::string& kernel) {
 }  // namespace
 }  // namespace tandem
 
+// gpu_report PART PARTS numbers|counts|code [KERNEL]
 int main(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    const size_t part = arguments.empty() ? 0 : std::stoul(arguments[0]);
-    const size_t parts = arguments.size() < 2 ? 1 : std::stoul(arguments[1]);
-    const auto done = tandem::run(part, parts, arguments.size() < 3 ? "" : arguments[2]);
+    const std::map<std::string, tandem::Detail> details = {
+        {"numbers", tandem::Detail::numbers}, {"counts", tandem::Detail::counts}, {"code", tandem::Detail::code}};
+    if (arguments.size() < 3 || !details.contains(arguments[2])) {
+        std::cerr << "usage: gpu_report PART PARTS numbers|counts|code [KERNEL]\n";
+        return 2;
+    }
+    const auto done = tandem::run(std::stoul(arguments[0]), std::stoul(arguments[1]), details.at(arguments[2]),
+                                  arguments.size() < 4 ? "" : arguments[3]);
     if (done) return 0;
     std::cerr << done.error().message << "\n";
     return 1;

@@ -31,6 +31,14 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(findings[0], "gemv [1, 2] of tiny: 7 spills, 0 bytes of scratch memory")
         self.assertEqual(findings[1], "gemv [1, 2] of tiny: 0 spills, 2048 bytes of scratch memory")
 
+    def test_judges_kernels_whose_instructions_are_not_counted(self):
+        done = line(**{"Spilled SGPRs": 1})[1]
+        for count in ("memory", "shared", "matrices", "dots"):
+            del done[count]
+        (pipeline,) = report.Child(output(done), 0, "").pipelines
+        self.assertEqual(pipeline.finding(), "gemv [1, 2] of tiny: 1 spills, 0 bytes of scratch memory")
+        self.assertEqual(report.summary([pipeline])["gemv"]["registers"], 64)
+
     def test_names_the_kernel_that_a_driver_crashes_over(self):
         begun, done = line("matmul")
         child = report.Child(output(*line(), begun), -11, "")
