@@ -138,6 +138,18 @@ bool has_shape(const std::vector<CooperativeMatrixProperties>& matrices, uint32_
                        [&](const CooperativeMatrixProperties& p) { return p.m == m && p.n == n && p.k == k; });
 }
 
+// 16 x 16 x 16 where there is that. Others only where subgroups have one size: elsewhere a shape is for one of the
+// sizes, and which one is not said.
+std::optional<MatrixShape> choose_fragment(const std::vector<CooperativeMatrixProperties>& matrices,
+                                           bool one_subgroup) {
+    if (has_shape(matrices, 16, 16, 16)) return MatrixShape{};
+    const auto known = [](uint32_t size) { return size == 8 || size == 16; };
+    for (const CooperativeMatrixProperties& p : matrices) {
+        if (one_subgroup && known(p.m) && known(p.n) && known(p.k)) return MatrixShape{p.m, p.n, p.k};
+    }
+    return std::nullopt;
+}
+
 // By the extension of either vendor that counts them; 0 where there is none.
 uint32_t count_compute_units(VkPhysicalDevice physical, const std::vector<std::string>& extensions) {
     VkPhysicalDeviceShaderCorePropertiesAMD amd{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
@@ -167,6 +179,7 @@ Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
     const VkPhysicalDeviceLimits& limits = all.properties.limits;
     std::vector<CooperativeMatrixProperties> matrices;
     if (has(extensions, kCooperativeMatrixExtension)) matrices = half_matrices(instance, physical);
+    const auto fragment = choose_fragment(matrices, v13.minSubgroupSize == v13.maxSubgroupSize);
     return {
         .subgroup = v11.subgroupSize,
         .min_subgroup = v13.minSubgroupSize,
@@ -175,8 +188,9 @@ Capabilities read_capabilities(VkInstance instance, VkPhysicalDevice physical) {
         .max_workgroup = limits.maxComputeWorkGroupInvocations,
         .compute_units = count_compute_units(physical, extensions),
         .integer_dot = v13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE,
-        .cooperative_matrix = has_shape(matrices, 16, 16, 16),
+        .cooperative_matrix = fragment.has_value(),
         .narrow_matrix = has_shape(matrices, 16, 16, 16) && has_shape(matrices, 16, 8, 16),
+        .fragment = fragment.value_or(MatrixShape{}),
         .memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME),
         .timestamp_ns =
             limits.timestampComputeAndGraphics == VK_TRUE ? static_cast<double>(limits.timestampPeriod) : 0.0,

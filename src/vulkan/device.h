@@ -15,6 +15,13 @@
 
 namespace tandem::vulkan {
 
+// Matrices that a subgroup multiplies, f16 of cols x depth and depth x rows into f32.
+struct MatrixShape {
+    uint32_t cols = 16;
+    uint32_t rows = 16;
+    uint32_t depth = 16;
+};
+
 // What the kernels choose by. Everything else they need is required to open a device at all.
 struct Capabilities {
     uint32_t subgroup = 0;      // the size kernels get unless they ask for another
@@ -24,8 +31,9 @@ struct Capabilities {
     uint32_t max_workgroup = 0;       // invocations
     uint32_t compute_units = 0;       // that workgroups run on; 0: the driver does not say
     bool integer_dot = false;         // packed 4 x int8, in hardware
-    bool cooperative_matrix = false;  // KHR; a subgroup multiplies f16 16 x 16 x 16 into f32
-    bool narrow_matrix = false;       // besides, 16 x 16 by 16 x 8
+    bool cooperative_matrix = false;  // KHR, of `fragment`
+    bool narrow_matrix = false;       // besides 16 x 16 x 16, 16 x 16 by 16 x 8
+    MatrixShape fragment;             // without matrices: what plain code takes in their place
     bool memory_budget = false;
     double timestamp_ns = 0;             // of a tick; 0: no timestamps
     uint64_t host_import_alignment = 0;  // of host memory that is imported; 0: none can be

@@ -87,23 +87,24 @@ Result<double> read_rate(Queue& queue, PipelineCache& pipelines) {
 Result<double> matrix_rate(Queue& queue, PipelineCache& pipelines) {
     constexpr uint32_t kWarps = 8;         // of a workgroup; at least 2, as in kernels/matrix_rate.comp
     constexpr uint32_t kProducts = 4 * 2;  // of an iteration, as there
-    constexpr uint32_t kSize = 16;
     constexpr uint32_t kIterations = 1024;
     constexpr int kPasses = 8;
     const Capabilities& capabilities = queue.device()->capabilities();
+    const MatrixShape& size = capabilities.fragment;
     const uint32_t warp = std::clamp(32U, capabilities.min_subgroup, capabilities.max_subgroup);
     Arena arena(queue.device(), MemoryKind::device, Arena::kAlignment);
     const Buffer y = TRY(arena.allocate(sizeof(uint32_t)));
     const kernels::MatrixRate call{.constants = {.lanes = kWarps * warp,
                                                  .subgroup = warp,
-                                                 .fragment_cols = kSize,
-                                                 .fragment_rows = kSize,
-                                                 .fragment_depth = kSize},
+                                                 .fragment_cols = size.cols,
+                                                 .fragment_rows = size.rows,
+                                                 .fragment_depth = size.depth},
                                    .params = {.y = y.address, .iterations = kIterations}};
     double best = 0;
     for (uint32_t groups : {264U, 528U, 1056U}) {
         const Dispatch dispatch{.writes = {whole(y)}, .groups = {groups, 1, 1}, .subgroup = warp};
-        const double flops = 2.0 * kSize * kSize * kSize * kProducts * kIterations * kWarps * groups * kPasses;
+        const double flops =
+            2.0 * size.cols * size.rows * size.depth * kProducts * kIterations * kWarps * groups * kPasses;
         best = std::max(best, flops / TRY(best_seconds(queue, pipelines, call, dispatch, kPasses)));
     }
     return best;
@@ -116,7 +117,7 @@ Result<device::Rates> measure_rates(SharedGpu& gpu) {
     const std::unique_ptr<Queue> queue = TRY(Queue::create(opened->device));
     device::Rates rates{.read_bytes_per_s = TRY(read_rate(*queue, *opened->pipelines))};
     if (gpu.info().software()) rates.cache_bytes = static_cast<double>(device::host_cache_bytes());
-    if (gpu.info().capabilities.cooperative_matrix)
+    if (gpu.info().capabilities.cooperative_matrix && !gpu.info().software())
         rates.matrix_flops_per_s = TRY(matrix_rate(*queue, *opened->pipelines));
     return rates;
 }

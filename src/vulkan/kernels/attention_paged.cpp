@@ -15,7 +15,7 @@ constexpr int kMaxGroup = 8;
 constexpr uint32_t kWide = 128;  // elements of a head; with more it takes twice the registers
 constexpr uint32_t kMaxSplits = 32;
 constexpr uint64_t kCounterBytes = 65536;    // as attention_row.glsl has it
-constexpr uint32_t kFragment = 16;           // rows, columns and depth of a matrix that a subgroup multiplies
+constexpr uint32_t kFragment = 16;           // what sizes are multiples of: rows and columns of most matrices
 constexpr uint32_t kPreferredWarp = 32;      // lanes
 constexpr uint32_t kSingleRowSlots = 64;     // rows that are made at once where they are listed; more take turns
 constexpr uint32_t kSingleRowsExpected = 4;  // for which the splits are to fill the device
@@ -105,11 +105,11 @@ uint32_t tile_warp(const AttentionTuning& tuning, const Capabilities& device) {
 Tiles::Constants tile_constants(const PrefillTile& tile, const Capabilities& device, const AttentionCall& call) {
     const kernels::CacheShape shape = cache_shape(call.cache, call.step, call.op.cache);
     return {.cache_type = cache_type(call.cache),
-            .lanes = tile.rows / kFragment * tile.warp,
+            .lanes = tile.rows / device.fragment.rows * tile.warp,
             .subgroup = tile.warp,
-            .fragment_cols = kFragment,
-            .fragment_rows = kFragment,
-            .fragment_depth = kFragment,
+            .fragment_cols = device.fragment.cols,
+            .fragment_rows = device.fragment.rows,
+            .fragment_depth = device.fragment.depth,
             .kv_heads = shape.kv_heads,
             .group = static_cast<uint32_t>(call.op.heads) / shape.kv_heads,
             .head_dim = shape.head_dim,

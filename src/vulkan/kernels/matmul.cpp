@@ -11,8 +11,8 @@ namespace tandem::vulkan {
 
 namespace {
 
-constexpr uint32_t kFragment = 16;       // outputs, inputs and mostly rows of a matrix that a subgroup multiplies
-constexpr uint32_t kNarrowFragment = 8;  // rows of it, where tiles have no more
+constexpr uint32_t kFragment = 16;       // what sizes are multiples of: outputs and rows of most matrices
+constexpr uint32_t kNarrowFragment = 8;  // rows of a matrix where tiles have no more
 constexpr uint32_t kBandTiles = 16;      // row tiles that run side by side
 constexpr uint32_t kMaxSplitRows = 64;   // of products that may be split
 constexpr uint32_t kMinSplitSteps = 4;   // of depth: below, filling the pipeline takes as long as the work
@@ -23,8 +23,8 @@ uint32_t warps(const MatmulTuning& t) {
     return (t.tile_rows / t.warp_rows) * (t.tile_cols / t.warp_cols);
 }
 
-uint32_t fragment_rows(const MatmulTuning& t) {
-    return t.warp_rows % kFragment == 0 ? kFragment : kNarrowFragment;
+uint32_t fragment_rows(const MatmulTuning& t, const Capabilities& device) {
+    return t.warp_rows % device.fragment.rows == 0 ? device.fragment.rows : kNarrowFragment;
 }
 
 uint32_t warp_lanes(const Capabilities& device) {
@@ -35,9 +35,9 @@ kernels::Matmul::Constants constants_of(const MatmulTuning& t, const Capabilitie
     const uint32_t lanes = warp_lanes(device);
     return {.lanes = warps(t) * lanes,
             .subgroup = lanes,
-            .fragment_cols = kFragment,
-            .fragment_rows = fragment_rows(t),
-            .fragment_depth = kFragment,
+            .fragment_cols = device.fragment.cols,
+            .fragment_rows = fragment_rows(t, device),
+            .fragment_depth = device.fragment.depth,
             .tile_rows = t.tile_rows,
             .tile_cols = t.tile_cols,
             .depth = t.depth,
@@ -79,7 +79,7 @@ Result<MatmulTuning> fit_matmul(MatmulTuning tuning, const Capabilities& device)
         return fail("a tile of {} x {} x {} in warps of {} x {} and {} stages cannot be multiplied", tuning.tile_rows,
                     tuning.tile_cols, tuning.depth, tuning.warp_rows, tuning.warp_cols, tuning.stages);
     }
-    if (fragment_rows(tuning) == kNarrowFragment && device.cooperative_matrix && !device.narrow_matrix) {
+    if (fragment_rows(tuning, device) != device.fragment.rows && device.cooperative_matrix && !device.narrow_matrix) {
         const uint32_t row_warps = tuning.tile_rows / tuning.warp_rows;
         tuning.warp_rows = divide_up(tuning.warp_rows, kFragment) * kFragment;
         tuning.tile_rows = row_warps * tuning.warp_rows;

@@ -166,6 +166,11 @@ void expect_agreement(const MatmulCase& c) {
     Product(c).expect_agreement();
 }
 
+// Asked for where the others are run for the sake of the matrices of a device.
+TEST(DISABLED_Matmul, IsByMatrices) {
+    EXPECT_TRUE(gpu().device()->capabilities().cooperative_matrix);
+}
+
 TEST(Matmul, DecodesEveryWeightType) {
     for (const DType dtype : matrix_types()) {
         for (uint32_t outputs : {70U, 80U})  // the second in tiles
@@ -295,6 +300,9 @@ TEST(FitMatmul, TakesWholeMatricesWhereThereAreNoNarrowOnes) {
     EXPECT_EQ(fit_matmul(narrow, device)->tile_rows, 32U);
     device.narrow_matrix = true;
     EXPECT_EQ(*fit_matmul(narrow, device), narrow);
+    device.narrow_matrix = false;
+    device.fragment = {.cols = 8, .rows = 8, .depth = 8};
+    EXPECT_EQ(*fit_matmul(narrow, device), narrow) << "its own are as narrow";
 }
 
 TEST(FitMatmul, RefusesTilesThatAreNoMultiples) {
