@@ -4,7 +4,7 @@ namespace tandem::npu {
 
 Counts Activity::total() const {
     Counts sum;
-    for (const TileActivity& tile : tiles) sum += tile.counts;
+    for (const TileActivity& tile : tiles) sum.add(tile.counts);
     return sum;
 }
 

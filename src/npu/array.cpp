@@ -12,7 +12,6 @@ namespace {
 // AIE2's tiles; AIE2P has the same around other cores.
 constexpr TileLimits kShim{.memory_bytes = 0,
                            .banks = 0,
-                           .program_bytes = 0,
                            .locks = 16,
                            .descriptors = 16,
                            .channels_in = 2,
@@ -25,7 +24,6 @@ constexpr TileLimits kShim{.memory_bytes = 0,
                            .queue = 4};
 constexpr TileLimits kMem{.memory_bytes = 512 * 1024,
                           .banks = 8,
-                          .program_bytes = 0,
                           .locks = 64,
                           .descriptors = 48,
                           .channels_in = 6,
@@ -38,7 +36,6 @@ constexpr TileLimits kMem{.memory_bytes = 512 * 1024,
                           .queue = 0};
 constexpr TileLimits kCompute{.memory_bytes = 64 * 1024,
                               .banks = 4,
-                              .program_bytes = 16 * 1024,
                               .locks = 16,
                               .descriptors = 16,
                               .channels_in = 2,
@@ -77,14 +74,10 @@ const std::array kArrays{
           .compute_ports = kComputePorts,
           .stream_bytes_per_cycle = 4,
           .local_load_bytes_per_cycle = 64,
-          .local_store_bytes_per_cycle = 32,
           .shim_channel_gb_s = 6.9,
           .ddr_gb_s = 27,
           .clock_mhz = 1600,
           .macs_per_cycle_i8 = 256,
-          .macs_per_cycle_i16 = 64,
-          .macs_per_cycle_bf16 = 128,
-          .contexts = 6,
           .mmul_shapes = kMmulNpu1,
           .native_rows_i8 = 4},
     Array{.name = "npu2",
@@ -101,14 +94,10 @@ const std::array kArrays{
           .compute_ports = kComputePorts,
           .stream_bytes_per_cycle = 4,
           .local_load_bytes_per_cycle = 128,
-          .local_store_bytes_per_cycle = 64,
           .shim_channel_gb_s = 7,
           .ddr_gb_s = 60,
           .clock_mhz = 1800,
           .macs_per_cycle_i8 = 512,
-          .macs_per_cycle_i16 = 128,
-          .macs_per_cycle_bf16 = 256,
-          .contexts = 16,
           .mmul_shapes = kMmulNpu2,
           .native_rows_i8 = 8},
 };
@@ -168,6 +157,12 @@ const Array* find_array(std::string_view name) {
     const auto at =
         std::find_if(kArrays.begin(), kArrays.end(), [&](const Array& array) { return array.name == name; });
     return at == kArrays.end() ? nullptr : &*at;
+}
+
+Result<const Array*> array_named(std::string_view name) {
+    const Array* const array = find_array(name);
+    if (array == nullptr) return fail("there is no array '{}': npu1 and npu2 are known", name);
+    return array;
 }
 
 }  // namespace tandem::npu

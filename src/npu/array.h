@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/result.h"
 #include "npu/design.h"
 
 namespace tandem::npu {
@@ -20,7 +21,6 @@ std::string_view name(TileKind kind);  // "shim", "mem tile", "compute tile"
 struct TileLimits {
     int64_t memory_bytes = 0;
     int banks = 0;
-    int64_t program_bytes = 0;
     int locks = 0;
     int descriptors = 0;
     int channels_in = 0;   // stream to memory
@@ -52,15 +52,11 @@ struct Array {
     Ports shim_ports, mem_ports, compute_ports;
 
     int64_t stream_bytes_per_cycle = 0;
-    int64_t local_load_bytes_per_cycle = 0;   // a core from its memory: two 256-bit loads
-    int64_t local_store_bytes_per_cycle = 0;  // one 256-bit store
-    double shim_channel_gb_s = 0;             // one channel, one direction
-    double ddr_gb_s = 0;                      // all channels together, per direction
-    double clock_mhz = 0;                     // the default; a parameter of every estimate
-    int macs_per_cycle_i8 = 0;                // of a core
-    int macs_per_cycle_i16 = 0;
-    int macs_per_cycle_bf16 = 0;
-    int contexts = 0;                               // hardware contexts, each with columns of its own
+    int64_t local_load_bytes_per_cycle = 0;         // a core from its memory: two 256-bit loads
+    double shim_channel_gb_s = 0;                   // one channel, one direction
+    double ddr_gb_s = 0;                            // all channels together, per direction
+    double clock_mhz = 0;                           // the default; a parameter of every estimate
+    int macs_per_cycle_i8 = 0;                      // of a core
     std::span<const std::string_view> mmul_shapes;  // "4x8x8 i8"
     int native_rows_i8 = 0;                         // r of the r x 8 x 8 that its rate of int8 is for
 
@@ -76,5 +72,6 @@ struct Array {
 
 std::span<const Array> arrays();
 const Array* find_array(std::string_view name);  // nullptr: no such array
+Result<const Array*> array_named(std::string_view name);
 
 }  // namespace tandem::npu

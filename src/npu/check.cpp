@@ -5,6 +5,7 @@
 
 #include "npu/check_parts.h"
 #include "npu/flow.h"
+#include "npu/host_schedule.h"
 #include "npu/tile_use.h"
 
 namespace tandem::npu {
@@ -157,42 +158,86 @@ Status check_linked_once(const Design& design, const Array& array) {
     return Ok{};
 }
 
-Status check_capacity(const Array& array, Tile tile, const TileUse& use) {
-    const TileLimits& limits = array.limits(array.kind(tile));
-    const std::string where = describe(array, tile);
-    if (use.memory_bytes > limits.memory_bytes)
-        return fail("{} needs {} bytes of memory and has {}: use smaller objects, less depth or fewer buffers", where,
-                    use.memory_bytes, limits.memory_bytes);
-    if (array.kind(tile) == TileKind::compute && use.memory_bytes > limits.memory_bytes - kLinkerBytes)
-        return fail("{} needs {} bytes of memory of {}, and {} are left to the linker for data: use smaller objects",
-                    where, use.memory_bytes, limits.memory_bytes, kLinkerBytes);
-    if (use.channels_in > limits.channels_in)
-        return fail("{} needs {} DMA channels for what arrives and has {}: join streams before it", where,
-                    use.channels_in, limits.channels_in);
-    if (use.channels_out > limits.channels_out)
-        return fail("{} needs {} DMA channels for what leaves and has {}: join streams in it", where, use.channels_out,
-                    limits.channels_out);
-    if (use.descriptors > limits.descriptors)
-        return fail("{} needs {} buffer descriptors and has {}: use less depth", where, use.descriptors,
-                    limits.descriptors);
-    // A mem tile's even channels reach one half of the descriptors, its odd channels the other.
-    const int most = std::max(use.descriptors_even, use.descriptors - use.descriptors_even);
-    if (array.kind(tile) == TileKind::mem && most > limits.descriptors / 2)
-        return fail("{} needs {} buffer descriptors for every second DMA channel and has {}: use less depth", where,
-                    most, limits.descriptors / 2);
-    if (use.locks > limits.locks)
-        return fail("{} needs {} locks and has {}: use fewer FIFOs there", where, use.locks, limits.locks);
+template <typename CheckTile>
+Status check_tiles(const Design& design, const Array& array, const CheckTile& check_tile) {
+    for (const auto& [tile, use] : tile_use(design, array))
+        TRY(check_tile(array.kind(tile), array.limits(array.kind(tile)), use, describe(array, tile)));
     return Ok{};
 }
 
+Status check_memory(const Design& design, const Array& array) {
+    return check_tiles(
+        design, array, [](TileKind kind, const TileLimits& limits, const TileUse& use, auto where) -> Status {
+            if (use.memory_bytes > limits.memory_bytes)
+                return fail("{} needs {} bytes of memory and has {}: use smaller objects, less depth or fewer buffers",
+                            where, use.memory_bytes, limits.memory_bytes);
+            if (kind == TileKind::compute && use.memory_bytes > limits.memory_bytes - kLinkerBytes)
+                return fail(
+                    "{} needs {} bytes of memory of {}, and {} are left to the linker for data: use smaller objects",
+                    where, use.memory_bytes, limits.memory_bytes, kLinkerBytes);
+            return Ok{};
+        });
+}
+
+Status check_channels(const Design& design, const Array& array) {
+    return check_tiles(design, array, [](TileKind, const TileLimits& limits, const TileUse& use, auto where) -> Status {
+        if (use.channels_in > limits.channels_in)
+            return fail("{} needs {} DMA channels for what arrives and has {}: join streams before it", where,
+                        use.channels_in, limits.channels_in);
+        if (use.channels_out > limits.channels_out)
+            return fail("{} needs {} DMA channels for what leaves and has {}: join streams in it", where,
+                        use.channels_out, limits.channels_out);
+        return Ok{};
+    });
+}
+
+Status check_descriptors(const Design& design, const Array& array) {
+    return check_tiles(
+        design, array, [](TileKind kind, const TileLimits& limits, const TileUse& use, auto where) -> Status {
+            if (use.descriptors > limits.descriptors)
+                return fail("{} needs {} buffer descriptors and has {}: use less depth", where, use.descriptors,
+                            limits.descriptors);
+            // A mem tile's even channels reach one half of the descriptors, its odd channels the other.
+            const int most = std::max(use.descriptors_even, use.descriptors - use.descriptors_even);
+            if (kind == TileKind::mem && most > limits.descriptors / 2)
+                return fail("{} needs {} buffer descriptors for every second DMA channel and has {}: use less depth",
+                            where, most, limits.descriptors / 2);
+            return Ok{};
+        });
+}
+
+Status check_locks(const Design& design, const Array& array) {
+    return check_tiles(design, array, [](TileKind, const TileLimits& limits, const TileUse& use, auto where) -> Status {
+        if (use.locks > limits.locks)
+            return fail("{} needs {} locks and has {}: use fewer FIFOs there", where, use.locks, limits.locks);
+        return Ok{};
+    });
+}
+
+Status check_flow(const Design& design, const Array& array) {
+    TRY(flow_of(design, array));
+    return Ok{};
+}
+
+Status check_waits(const Design& design, const Array& array) {
+    return check_tokens(design, array, host_schedule(design, array));
+}
+
+constexpr Rule kRules[] = {{"names", check_structure},
+                           {"accesses", check_accesses},
+                           {"workers", check_workers},
+                           {"flow", check_flow},
+                           {"memory", check_memory},
+                           {"channels", check_channels},
+                           {"descriptors", check_descriptors},
+                           {"locks", check_locks},
+                           {"tokens", check_waits},
+                           {"routes", check_routes}};
+
 Status check_all(const Design& design, const Array& array) {
     if (design.array != array.name) return fail("it is for '{}', not for '{}'", design.array, array.name);
-    TRY(check_structure(design, array));
-    TRY(check_accesses(design, array));
-    TRY(check_workers(design, array));
-    TRY(flow_of(design, array));
-    for (const auto& [tile, use] : tile_use(design, array)) TRY(check_capacity(array, tile, use));
-    return check_routes(design, array);
+    for (const Rule& rule : kRules) TRY(rule.check(design, array));
+    return Ok{};
 }
 
 }  // namespace
@@ -236,6 +281,10 @@ Status check_structure(const Design& design, const Array& array) {
     return Ok{};
 }
 
+std::span<const Rule> rules() {
+    return kRules;
+}
+
 Status check(const Design& design, const Array& array) {
     const Status status = check_all(design, array);
     if (!status) return fail("design '{}': {}", design.name, status.error().message);
@@ -243,8 +292,7 @@ Status check(const Design& design, const Array& array) {
 }
 
 Status check(const Design& design) {
-    const Array* array = find_array(design.array);
-    if (array == nullptr) return fail("design '{}': there is no array '{}'", design.name, design.array);
+    const Array* const array = TRY(array_named(design.array));
     return check(design, *array);
 }
 

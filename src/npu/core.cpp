@@ -2,15 +2,9 @@
 #include <cstring>
 
 #include "npu/machine.h"
-#include "npu/rates.h"
+#include "npu/memory_map.h"
 
 namespace tandem::npu {
-namespace {
-
-constexpr int kMaxLoopDepth = 16;
-
-}  // namespace
-
 Result<Core> Core::make(const Design& design, const Worker& worker, const KernelFinder& kernels, std::vector<End> ends,
                         const Array& array) {
     Core core;
@@ -19,7 +13,7 @@ Result<Core> Core::make(const Design& design, const Worker& worker, const Kernel
     core.locals_.reserve(worker.buffers.size());
     for (const LocalBuffer& buffer : worker.buffers)
         core.locals_.push_back({buffer.name, buffer.type.size_bytes(), GuardedMemory(buffer.type.size_bytes(), 1)});
-    TRY(core.add_statements({design, worker, kernels, array}, worker.body, 0));
+    TRY(core.add_statements({design, worker, kernels, array}, worker.body));
     core.reset();
     return core;
 }
@@ -33,31 +27,26 @@ void Core::reset() {
     for (Local& local : locals_) local.memory.poison();
 }
 
-Result<size_t> Core::find_end(const std::string& fifo) const {
-    const auto at =
-        std::find_if(ends_.begin(), ends_.end(), [&](const End& end) { return end.pool->fifo().name == fifo; });
-    if (at == ends_.end()) return fail("worker on tile {} is at no end of FIFO '{}'", text(tile_), fifo);
-    return static_cast<size_t>(at - ends_.begin());
+size_t Core::find_end(const std::string& fifo) const {
+    return static_cast<size_t>(
+        std::ranges::find_if(ends_, [&](const End& end) { return end.pool->fifo().name == fifo; }) - ends_.begin());
 }
 
-Status Core::add_statements(const Source& source, const std::vector<Statement>& body, int depth) {
-    if (depth > kMaxLoopDepth) return fail("worker on tile {}: loops are nested too deep", text(tile_));
+Status Core::add_statements(const Source& source, const std::vector<Statement>& body) {
     for (const Statement& statement : body) {
         if (const auto* wanted = std::get_if<Acquire>(&statement)) {
-            const size_t end = TRY(find_end(wanted->fifo));
-            ops_.push_back({Op::Kind::acquire, end, static_cast<uint64_t>(wanted->count), 0});
+            ops_.push_back({Op::Kind::acquire, find_end(wanted->fifo), static_cast<uint64_t>(wanted->count), 0});
         } else if (const auto* done = std::get_if<Release>(&statement)) {
-            const size_t end = TRY(find_end(done->fifo));
-            ops_.push_back({Op::Kind::release, end, static_cast<uint64_t>(done->count), 0});
+            ops_.push_back({Op::Kind::release, find_end(done->fifo), static_cast<uint64_t>(done->count), 0});
         } else if (const auto* to_call = std::get_if<Call>(&statement)) {
             TRY(add_call(source, *to_call));
         } else {
             const auto& loop = std::get<Loop>(statement);
             const size_t begin = ops_.size();
-            Op op{Op::Kind::loop, 0, static_cast<uint64_t>(std::max<int64_t>(loop.count, 0)), 0};
-            if (!loop.counter.empty()) op.counter = TRY(find_local(loop.counter))->memory.object(0);
+            Op op{Op::Kind::loop, 0, static_cast<uint64_t>(loop.count), 0};
+            if (!loop.counter.empty()) op.counter = local(loop.counter).memory.object(0);
             ops_.push_back(op);
-            TRY(add_statements(source, loop.body, depth + 1));
+            TRY(add_statements(source, loop.body));
             ops_.push_back({Op::Kind::next, 0, 0, begin + 1});
             ops_[begin].jump = ops_.size();
         }
@@ -65,11 +54,8 @@ Status Core::add_statements(const Source& source, const std::vector<Statement>& 
     return Ok{};
 }
 
-Result<const Core::Local*> Core::find_local(const std::string& name) const {
-    const auto local =
-        std::find_if(locals_.begin(), locals_.end(), [&](const Local& have) { return have.name == name; });
-    if (local == locals_.end()) return fail("worker on tile {} has no buffer '{}'", text(tile_), name);
-    return &*local;
+const Core::Local& Core::local(const std::string& name) const {
+    return *std::ranges::find(locals_, name, &Local::name);
 }
 
 Status Core::add_call(const Source& source, const Call& call) {
@@ -77,20 +63,17 @@ Status Core::add_call(const Source& source, const Call& call) {
     made.kernel = source.kernels(call.kernel);
     if (made.kernel == nullptr) return fail("design '{}': there is no kernel '{}'", source.design.name, call.kernel);
     made.rates = issue_rates(source.design, source.worker, source.array, call, *made.kernel);
-    if (made.kernel->parameters.size() != call.arguments.size())
-        return fail("worker on tile {} calls '{}' with {} arguments: it takes {}", text(tile_), call.kernel,
-                    call.arguments.size(), made.kernel->parameters.size());
     for (size_t i = 0; i < call.arguments.size(); ++i) {
         KernelArgument argument{};
         if (const auto* object = std::get_if<ObjectArgument>(&call.arguments[i])) {
-            const size_t end = TRY(find_end(object->fifo));
+            const size_t end = find_end(object->fifo);
             made.objects.push_back({i, end, static_cast<uint64_t>(object->object)});
             argument.size_bytes = ends_[end].pool->fifo().object.size_bytes();
         } else if (const auto* buffer = std::get_if<BufferArgument>(&call.arguments[i])) {
-            const Local* const local = TRY(find_local(buffer->buffer));
-            made.buffers.push_back(static_cast<size_t>(local - locals_.data()));
-            argument.data = local->memory.object(0);
-            argument.size_bytes = local->size_bytes;
+            const Local& used = local(buffer->buffer);
+            made.buffers.push_back(static_cast<size_t>(&used - locals_.data()));
+            argument.data = used.memory.object(0);
+            argument.size_bytes = used.size_bytes;
         } else {
             argument.value = std::get<int32_t>(call.arguments[i]);
             argument.is_value = true;
@@ -120,7 +103,7 @@ Result<bool> Core::run() {
                 }
                 break;
             case Op::Kind::release:
-                TRY(release(op));
+                release(op);
                 break;
             case Op::Kind::call:
                 TRY(call(calls_[op.index]));
@@ -163,25 +146,18 @@ bool Core::acquire(const Op& op) {
     return there;
 }
 
-Status Core::release(const Op& op) {
+void Core::release(const Op& op) {
     End& end = ends_[op.index];
-    if (op.count > end.held)
-        return fail("worker on tile {} releases {} objects of FIFO '{}' and holds {}", text(tile_), op.count,
-                    end.pool->fifo().name, end.held);
     end.held -= op.count;
     if (end.produces)
         end.pool->wrote(end.index, op.count);
     else
         end.pool->has_read(end.index, op.count);
-    return Ok{};
 }
 
 Status Core::call(PreparedCall& call) {
     for (const ObjectOf& wanted : call.objects) {
         const End& end = ends_[wanted.end];
-        if (wanted.object >= end.held)
-            return fail("worker on tile {} calls '{}' with object {} of FIFO '{}' and holds {}", text(tile_),
-                        call.kernel->name, wanted.object, end.pool->fifo().name, end.held);
         call.arguments[wanted.argument].data =
             end.produces ? end.pool->to_write(end.index, wanted.object) : end.pool->to_read(end.index, wanted.object);
     }
@@ -190,7 +166,7 @@ Status Core::call(PreparedCall& call) {
     TRY(check_guards(call));
     ++activity_.calls;
     activity_.cycles += counts.cycles(call.rates);
-    activity_.counts += counts;
+    activity_.counts.add(counts);
     return Ok{};
 }
 

@@ -56,9 +56,6 @@ class Run {
 
     Status issue(const HostStep& step, Stream& stream) {
         const Transfer& transfer = transfers()[step.transfer];
-        if (std::ssize(stream.transfers) >= machine_.array->shim.queue)
-            return fail("design '{}': transfer {} of FIFO '{}' is one more than its channel queues",
-                        machine_.design.name, step.transfer, transfer.fifo);
         for (const ActiveTransfer& other : stream.transfers) {
             if (other.descriptor == step.descriptor)
                 return fail("design '{}': transfer {} takes descriptor {}, which transfer {} still uses",
@@ -82,11 +79,6 @@ class Run {
                 return fail(
                     "design '{}': the run ends before transfer {} of FIFO '{}' is done: the host has to wait for it",
                     machine_.design.name, i, transfers()[i].fifo);
-        }
-        for (const Stream& stream : machine_.streams) {
-            if (stream.tokens > 0)
-                return fail("design '{}': {} tokens of FIFO '{}' are left, which the next run would take for its own",
-                            machine_.design.name, stream.tokens, stream.fifo->name);
         }
         for (const Core& core : machine_.cores) {
             if (!core.idle())

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "npu/array.h"
-#include "npu/check.h"
 #include "npu/emulator.h"
 #include "npu/estimate.h"
 #include "npu/host_schedule.h"
@@ -122,7 +121,8 @@ class EmulatorRuntime final : public Runtime {
     }
 
     Result<std::unique_ptr<LoadedDesign>> load(const Design& design) override {
-        TRY(check(design, *device_->array));
+        if (design.array != device_->array->name)
+            return fail("design '{}': it is for '{}', not for '{}'", design.name, design.array, device_->array->name);
         Emulator emulator = TRY(Emulator::make(design));
         return std::unique_ptr<LoadedDesign>(std::make_unique<EmulatedDesign>(std::move(emulator), device_));
     }
@@ -145,10 +145,8 @@ class EmulatorRuntime final : public Runtime {
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> make_emulator_runtime(EmulatorOptions options) {
-    const Array* array = find_array(options.array);
-    if (array == nullptr) return fail("there is no array '{}' to emulate: npu1 and npu2 are known", options.array);
     auto device = std::make_shared<EmulatedDevice>();
-    device->array = array;
+    device->array = TRY(array_named(options.array));
     device->options = std::move(options);
     return std::unique_ptr<Runtime>(std::make_unique<EmulatorRuntime>(std::move(device)));
 }

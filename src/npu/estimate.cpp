@@ -8,7 +8,7 @@
 
 #include "npu/check.h"
 #include "npu/flow.h"
-#include "npu/rates.h"
+#include "npu/memory_map.h"
 #include "npu/tile_use.h"
 
 namespace tandem::npu {
@@ -83,15 +83,6 @@ class CallCosts {
     std::map<Key, Counts> costs_;
 };
 
-void add_times(Counts& sum, const Counts& counts, uint64_t times) {
-    sum.macs += counts.macs * times;
-    sum.load_bytes += counts.load_bytes * times;
-    sum.store_bytes += counts.store_bytes * times;
-    sum.vector_ops += counts.vector_ops * times;
-    sum.scalar_ops += counts.scalar_ops * times;
-    sum.matrix_cycles += counts.matrix_cycles * times;
-}
-
 uint64_t working_calls(std::span<const Share> shares, Tile tile, const std::string& kernel, uint64_t calls) {
     for (const Share& share : shares) {
         if (share.tile == tile && share.kernel == kernel) return std::min(share.calls, calls);
@@ -109,7 +100,7 @@ Status add_calls(const Design& design, const Worker& worker, const std::vector<S
             const Array& array = *find_array(design.array);
             activity.cycles +=
                 counts.cycles(issue_rates(design, worker, array, *call, *find_kernel(call->kernel))) * working;
-            add_times(activity.counts, counts, working);
+            activity.counts.add(counts, working);
         } else if (const auto* loop = std::get_if<Loop>(&statement)) {
             TRY(add_calls(design, worker, loop->body, times * static_cast<uint64_t>(loop->count), costs, activity));
         }

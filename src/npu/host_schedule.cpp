@@ -1,5 +1,6 @@
 #include "npu/host_schedule.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -85,6 +86,30 @@ class HostScheduler {
 
 std::vector<HostStep> host_schedule(const Design& design, const Array& array) {
     return HostScheduler(design, array).run();
+}
+
+Status check_tokens(const Design& design, const Array& array, const std::vector<HostStep>& steps) {
+    std::map<std::string, std::deque<HostStep>> queues;  // of each channel what may not be done yet
+    for (const HostStep& step : steps) {
+        const Transfer& transfer = design.sequence.transfers[step.transfer];
+        std::deque<HostStep>& queue = queues[transfer.fifo];
+        if (step.kind == HostStep::Kind::issue) {
+            queue.push_back(step);
+            queue.back().token = step.token || goes_to_host(design, transfer);
+            if (std::ssize(queue) <= array.shim.queue) continue;
+            return fail("transfer {} of FIFO '{}' is one more than the {} that its channel queues: wait for one before",
+                        step.transfer, transfer.fifo, array.shim.queue);
+        }
+        while (!queue.empty() && !queue.front().token) queue.pop_front();  // done before the one that is waited for
+        if (queue.empty()) return fail("a wait for FIFO '{}' takes a token that no transfer gives", transfer.fifo);
+        queue.pop_front();
+    }
+    for (const auto& [fifo, queue] : queues) {
+        const auto left = std::ranges::count_if(queue, &HostStep::token);
+        if (left > 0)
+            return fail("{} tokens of FIFO '{}' are left, which the next run would take for its own", left, fifo);
+    }
+    return Ok{};
 }
 
 bool goes_to_host(const Design& design, const Transfer& transfer) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/result.h"
 #include "npu/array.h"
 #include "npu/design.h"
 
@@ -21,6 +22,10 @@ struct HostStep {
 // only where somebody waits for it. A channel queues a few transfers: before a further one the host waits for the
 // oldest of that FIFO. At last it waits for all that goes to the host. Of a design that check() accepts.
 std::vector<HostStep> host_schedule(const Design& design, const Array& array);
+
+// Whether these steps, of a schedule or of any other, take each token that comes, leave nothing that goes to the host
+// unwaited for, and ask no more of a channel than it queues.
+Status check_tokens(const Design& design, const Array& array, const std::vector<HostStep>& steps);
 
 // Whether the host gets what the transfer moves.
 bool goes_to_host(const Design& design, const Transfer& transfer);

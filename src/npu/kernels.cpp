@@ -18,8 +18,6 @@ void gemm_end_4x8x8(int32_t*, const int32_t*);
 void gemm_add_8x8x8(const int8_t*, const int8_t*, int32_t*, const int32_t*);
 void gemm_end_8x8x8(int32_t*, const int32_t*);
 void attention_begin(const int8_t*, float*, float*, int32_t*, int32_t, int32_t);
-void attention_i8_step(const int8_t*, const float*, const int8_t*, const float*, const int8_t*, const float*, float*,
-                       float*, const int32_t*);
 void attention_i8_tile(const int8_t*, const int8_t*, float*, float*, int32_t, int32_t, int32_t);
 void attention_end(float*, float*, int32_t, int32_t);
 }
@@ -142,25 +140,6 @@ Status check_attention_begin(Arguments arguments) {
     return Ok{};
 }
 
-Status check_attention_step(Arguments arguments) {
-    constexpr int64_t kHeaderBytes = sizeof(AttentionHeader);
-    TRY(check_bytes(arguments, {0, 0, 0, 0, 0, 0, 0, 0, kHeaderBytes}));
-    AttentionHeader header;
-    std::copy_n(static_cast<const std::byte*>(arguments[8].data), kHeaderBytes, reinterpret_cast<std::byte*>(&header));
-    TRY(check_multiple("queries", header.queries, 8));
-    TRY(check_multiple("keys", header.keys, 16));
-    TRY(check_multiple("head_dim", header.head_dim, 32));
-    if (header.group < 1) return fail("group is {}: one row for each token is the least", header.group);
-    if (header.key_count > header.keys) return fail("{} keys in a tile of {}", header.key_count, header.keys);
-    const int64_t queries = header.queries;
-    const int64_t keys = header.keys;
-    const int64_t values = keys * header.head_dim;
-    const int64_t scales = values / 32 * 4;
-    return check_bytes(arguments,
-                       {queries * header.head_dim, 4 * queries, values, scales, values, scales,
-                        4 * queries * header.head_dim, 4 * attention_state_floats(queries, keys), kHeaderBytes});
-}
-
 Status check_attention_tile(Arguments arguments) {
     const int64_t queries = arguments[4].value;
     const int64_t keys = arguments[5].value;
@@ -188,10 +167,6 @@ const std::vector<Kernel>& table() {
         describe<&::gemm_end_8x8x8>({.name = "gemm_end_8x8x8", .source = "gemm.cc", .check_sizes = check_gemm_end}),
         describe<&::attention_begin>(
             {.name = "attention_begin", .source = "attention_i8.cc", .check_sizes = check_attention_begin}),
-        describe<&::attention_i8_step>({.name = "attention_i8_step",
-                                        .source = "attention_i8.cc",
-                                        .mmul = "4x8x8 i8",
-                                        .check_sizes = check_attention_step}),
         describe<&::attention_i8_tile>({.name = "attention_i8_tile",
                                         .source = "attention_i8.cc",
                                         .mmul = "4x8x8 i8",
@@ -204,13 +179,13 @@ const std::vector<Kernel>& table() {
 
 }  // namespace
 
-Counts& Counts::operator+=(const Counts& other) {
-    macs += other.macs;
-    load_bytes += other.load_bytes;
-    store_bytes += other.store_bytes;
-    vector_ops += other.vector_ops;
-    scalar_ops += other.scalar_ops;
-    matrix_cycles += other.matrix_cycles;
+Counts& Counts::add(const Counts& other, uint64_t times) {
+    macs += other.macs * times;
+    load_bytes += other.load_bytes * times;
+    store_bytes += other.store_bytes * times;
+    vector_ops += other.vector_ops * times;
+    scalar_ops += other.scalar_ops * times;
+    matrix_cycles += other.matrix_cycles * times;
     return *this;
 }
 

@@ -12,14 +12,13 @@
 // gemm_end_RxSxT          y = y * row scale * column scale + bias, in place: sums of i32 become f32
 //
 // attention_begin         out = 0 and an empty state, before the first tile of keys; `count` gets how many there are
-// attention_i8_step       one tile of keys and values; what is in AttentionHeader may change with every tile
-//                           q        T(4,8) of [queries][head_dim]
-//                           q_scale  [queries]
-//                           k, v     T(8,8) of [keys][head_dim]: eight elements of a token lie together as in the cache
-//                           k_scale, v_scale  [head_dim / 32][keys], not negative: one for 32 elements of a token
-//                           out      T(4,8) of [queries][head_dim]; the sum is kept here between the steps
-//                           state    attention_state_floats(): handed from step to step, and the room a step needs
-// attention_i8_tile       the same, with a header, q, q_scale in one object and a header, k, v, k_scale, v_scale in one
+// attention_i8_tile       one tile of keys and values, in two objects behind an AttentionHeader each
+//                           q        T(4,8) of [queries][head_dim], then q_scale [queries]
+//                           k, v     T(8,8) of [keys][head_dim]: eight elements of a token lie together as in the
+//                                    cache; then k_scale, v_scale [head_dim / 32][keys], not negative: one for 32
+//                                    elements of a token
+//                           out      T(4,8) of [queries][head_dim]; the sum is kept here between the tiles
+//                           state    attention_state_floats(): handed from tile to tile, and the room that one needs
 // attention_end           out /= the sum of the weights; zeros for a query that saw no key
 //
 // How exact: gemm_end multiplies floats as sums of three bfloat16, within 2^-21. Attention takes two; its products and
@@ -74,7 +73,7 @@ struct Counts {
     uint64_t scalar_ops = 0;
     uint64_t matrix_cycles = 0;  // of `macs`, at the rate of their types: 256 a cycle for int8, 128 for bfloat16
 
-    Counts& operator+=(const Counts& other);
+    Counts& add(const Counts& other, uint64_t times = 1);
 
     bool operator==(const Counts&) const = default;
 
@@ -99,7 +98,7 @@ struct Kernel {
     Status (*check_sizes)(std::span<const KernelArgument>) = nullptr;
 };
 
-// The size of the state of attention_i8_step.
+// The size of the state of attention.
 constexpr int64_t attention_state_floats(int64_t queries, int64_t keys) {
     return 4 * ((queries + 15) / 16 * 16) + 3 * keys + queries * keys;
 }

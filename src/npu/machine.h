@@ -1,4 +1,4 @@
-// Machine: the parts of the emulator, made from a Design with every name resolved.
+// Machine: the parts of the emulator, made from a Design that check() accepts, with every name resolved.
 #pragma once
 
 #include <cstddef>
@@ -174,13 +174,13 @@ class Core {
     };
 
     Core() = default;
-    Status add_statements(const Source& source, const std::vector<Statement>& body, int depth);
+    Status add_statements(const Source& source, const std::vector<Statement>& body);
     Status add_call(const Source& source, const Call& call);
     Status enter(const Op& op);
-    Result<size_t> find_end(const std::string& fifo) const;
-    Result<const Local*> find_local(const std::string& name) const;
+    size_t find_end(const std::string& fifo) const;
+    const Local& local(const std::string& name) const;
     bool acquire(const Op& op);
-    Status release(const Op& op);
+    void release(const Op& op);
     Status call(PreparedCall& call);
     Status check_guards(const PreparedCall& call) const;
 

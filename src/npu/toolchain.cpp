@@ -115,22 +115,13 @@ std::string last_lines(const std::string& log) {
 }
 
 std::string digest(const std::vector<std::string_view>& parts) {
+    std::string all;
+    for (const std::string_view part : parts)
+        all += fmt::format("{}:{}", part.size(), part);  // so that no two lists of parts are the same
     std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-    unsigned int size = 0;
-    EVP_MD_CTX* const context = EVP_MD_CTX_new();
-    bool fine = context != nullptr && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1;
-    for (const std::string_view part : parts) {
-        const std::string length = std::to_string(part.size()) + ":";  // so that no two lists of parts are the same
-        fine = fine && EVP_DigestUpdate(context, length.data(), length.size()) == 1 &&
-               EVP_DigestUpdate(context, part.data(), part.size()) == 1;
-    }
-    fine = fine && EVP_DigestFinal_ex(context, bytes.data(), &size) == 1;
-    EVP_MD_CTX_free(context);
-    CHECK(fine, "SHA-256 failed");
-    std::string text;
-    constexpr unsigned int kBytes = 16;
-    for (unsigned int i = 0; i < kBytes; ++i) text += fmt::format("{:02x}", bytes[i]);
-    return text;
+    CHECK(EVP_Digest(all.data(), all.size(), bytes.data(), nullptr, EVP_sha256(), nullptr) == 1, "SHA-256 failed");
+    constexpr size_t kBytes = 16;
+    return fmt::format("{:02x}", fmt::join(bytes.begin(), bytes.begin() + kBytes, ""));
 }
 
 std::set<std::string> sources_of(const Design& design) {

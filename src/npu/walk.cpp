@@ -19,21 +19,6 @@ Runs::Runs(const Access& access, const ObjectType& object) {
         dims_.at(static_cast<size_t>(dim_count_++)) = {outer->size, outer->stride * element_bytes};
 }
 
-Status check_access(const Access& access, int64_t offset, const ObjectType& object, std::string_view what) {
-    if (access.size() > Runs::kMaxDims) return fail("{} walks in {} dimensions", what, access.size());
-    int64_t first = offset;
-    int64_t last = access.empty() ? offset + object.count - 1 : offset;
-    for (const AccessDim& dim : access) {
-        int64_t reach = 0;
-        if (dim.size < 1 || __builtin_mul_overflow(dim.size - 1, dim.stride, &reach) ||
-            __builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last))
-            return fail("{} walks {} steps of {} elements, which nothing can hold", what, dim.size, dim.stride);
-    }
-    if (first < 0 || last >= object.count)
-        return fail("{} reaches elements {} to {} of {}", what, first, last, object.count);
-    return Ok{};
-}
-
 void AccessCursor::next_run() {
     for (int d = runs_->dim_count_ - 1; d >= 0; --d) {
         const auto i = static_cast<size_t>(d);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/result.h"
 #include "npu/design.h"
 
 namespace tandem::npu {
@@ -32,9 +31,6 @@ class Runs {
     int64_t run_bytes_ = 0;
     int64_t size_bytes_ = 0;
 };
-
-// Whether an Access that begins at `offset` stays within `object`: what it is called goes into the message.
-Status check_access(const Access& access, int64_t offset, const ObjectType& object, std::string_view what);
 
 // A place in such a walk. Copies are independent.
 class AccessCursor {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "npu/xrt/xclbin.h"
+#include "unit/npu/make_xclbin.h"
 
 namespace tandem::npu {
 namespace {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles public AIE2 kernels as they are against src/npu/host_aie and compares what they compute with plain arithmetic.
+# Compiles public AIE2 kernels as they are against src/npu/host_aie, with what host_aie beside this adds to it, and
+# compares what they compute with plain arithmetic.
 # Usage: run.sh DIR, the folder aie_kernels of a checkout of mlir-aie. What that version lacks is skipped, and named.
 set -euo pipefail
 
@@ -13,7 +14,7 @@ compiler=${CXX:-g++}
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 # The number is AIE2's. Kernels reach for vectors through pointers to elements, as their own compilers allow.
-options=(-std=c++20 -O2 -w -D__AIE_ARCH__=20 -fno-strict-aliasing -I "$here/../../src/npu/host_aie")
+options=(-std=c++20 -O2 -w -D__AIE_ARCH__=20 -fno-strict-aliasing -I "$here/host_aie" -I "$here/../../src/npu/host_aie")
 "$compiler" "${options[@]}" -c "$here/check.cpp" -o "$made/check.o"
 
 # check CASE FILE [OPTION...]: FILE is looked for in the folders that versions of the project have used.

@@ -28,7 +28,7 @@ printf "#include <xrt/experimental/xrt_kernel.h>\nint main() { xrt::runlist list
 if g++ $options list.cpp -o list -lxrt_coreutil; then options="$options -DTANDEM_XRT_RUNLIST"; fi
 libraries=$(dirname "$(find /usr/lib /opt -name "libxrt_coreutil.so" | head -n 1)")
 options="$options -DTANDEM_VERSION=\"test\" -DTANDEM_MULTIARCH=\"\""
-shared="src/npu/xrt/discovery.cpp src/npu/xrt/xclbin.cpp src/npu/xrt/xclbin_kernel.cpp src/npu/runtime.cpp
+shared="src/npu/xrt/discovery.cpp src/npu/xrt/xclbin.cpp src/npu/runtime.cpp
     src/npu/design.cpp src/base/check.cpp src/base/file.cpp src/base/module.cpp src/base/units.cpp src/device/host_memory.cpp"
 g++ $options -fPIC -shared -fvisibility=hidden src/npu/xrt/module/*.cpp $shared -o libtandem-xrt.so -lxrt_coreutil -lspdlog -lfmt -luuid
 g++ $options -DTANDEM_XRT_LIBRARIES="\"$libraries\"" src/npu/xrt/open.cpp src/npu/xrt/module/guard.cpp $shared \

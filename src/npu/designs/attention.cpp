@@ -218,8 +218,7 @@ int64_t AttentionLayout::kv_object_bytes() const {
 }
 
 Result<AttentionLayout> attention_layout(const AttentionShape& shape) {
-    const Array* array = find_array(shape.array);
-    if (array == nullptr) return fail("there is no array '{}': npu1 and npu2 are known", shape.array);
+    const Array* const array = TRY(array_named(shape.array));
     TRY(check_shape(shape));
     AttentionLayout layout;
     layout.array = shape.array;
@@ -238,8 +237,7 @@ Result<AttentionLayout> attention_layout(const AttentionShape& shape) {
 }
 
 Result<Design> attention_i8(const AttentionLayout& layout) {
-    const Array* array = find_array(layout.array);
-    if (array == nullptr) return fail("there is no array '{}': npu1 and npu2 are known", layout.array);
+    const Array* const array = TRY(array_named(layout.array));
     const ObjectType q{Element::i8, layout.q_object_bytes()};
     const ObjectType kv{Element::i8, layout.kv_object_bytes()};
     const ObjectType out{Element::f32, layout.tile_queries * layout.head_dim};

@@ -162,8 +162,7 @@ void put(const T& value, std::vector<std::byte>& bytes) {
 }  // namespace
 
 Result<GemmLayout> gemm_layout(const GemmShape& shape) {
-    const Array* array = find_array(shape.array);
-    if (array == nullptr) return fail("there is no array '{}': npu1 and npu2 are known", shape.array);
+    const Array* const array = TRY(array_named(shape.array));
     for (const int64_t extent : {shape.m, shape.k, shape.n}) {
         if (extent < 1 || extent > kMaxExtent)
             return fail("a product of {} x {} x {} is not one for the NPU: each is 1 to {}", shape.m, shape.k, shape.n,
@@ -181,8 +180,7 @@ Result<GemmLayout> gemm_layout(const GemmShape& shape) {
 }
 
 Result<Design> gemm_i8(const GemmLayout& layout) {
-    const Array* array = find_array(layout.array);
-    if (array == nullptr) return fail("there is no array '{}': npu1 and npu2 are known", layout.array);
+    const Array* const array = TRY(array_named(layout.array));
     Design design;
     design.name = "gemm_i8";
     design.shape = fmt::format("{}x{}x{}", layout.m, layout.k, layout.n);

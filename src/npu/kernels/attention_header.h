@@ -1,5 +1,4 @@
-// What a step of the attention kernel is told in a buffer of int32_t, since it changes from one tile of keys to the
-// next.
+// What the attention kernel is told in front of a tile of queries, and of keys where it says which these are.
 #pragma once
 
 #include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
@@ -13,7 +12,7 @@ struct AttentionHeader {
     int32_t group = 1;         // rows r = token * group + head: the heads that share k and v
     int32_t first_query = 0;   // the position of row 0
     int32_t first_key = 0;     // the position of the first key; the others follow it
-    int32_t key_count = 0;     // keys there are; 0: a step that does nothing
+    int32_t key_count = 0;     // keys there are; 0: nothing happens
     int32_t window = 0;        // a query sees so many positions, itself the last; 0: all up to itself
     int32_t scale_bits = 0;    // float: scores are this times q k
     int32_t softcap_bits = 0;  // float: 0, or the bound of the scores

@@ -276,6 +276,21 @@ void add_values(const Step& step, int32_t first_query, int32_t block, float step
     }
 }
 
+// One tile of keys for a tile of queries.
+void attend(const Step& step) {
+    score(step);
+    weigh(step);
+    merge(step);
+    for (int32_t block = 0; block < step.header.head_dim / 32; ++block) {
+        const float step_size = relate_scales(step, block) * (1.0F / kLargestWeight);
+        LOOP_AT_LEAST(1)
+        for (int32_t query = 0; query < step.header.queries; query += 8) {
+            quantize_weights(step, query);
+            add_values(step, query, block, step_size);
+        }
+    }
+}
+
 }  // namespace
 
 // The queries say how many tiles of keys follow: that goes to `count`, by which the core counts its rounds.
@@ -290,28 +305,6 @@ extern "C" void attention_begin(const int8_t* __restrict q_object, float* __rest
     for (int32_t i = 0; i < rows; i += kStep) {
         aie::store_v(state + i, aie::broadcast<float, kLanes>(kMasked));
         for (int32_t part = 1; part < 4; ++part) aie::store_v(state + part * rows + i, zeros);
-    }
-}
-
-extern "C" void attention_i8_step(const int8_t* __restrict q, const float* __restrict q_scale,
-                                  const int8_t* __restrict k, const float* __restrict k_scale,
-                                  const int8_t* __restrict v, const float* __restrict v_scale, float* __restrict out,
-                                  float* __restrict state, const int32_t* __restrict header) {
-    set_modes();
-    AttentionHeader settings;
-    __builtin_memcpy(static_cast<void*>(&settings), header, sizeof settings);
-    const Step step{q, q_scale, k, k_scale, v, v_scale, out, State(state, settings.queries, settings.keys), settings};
-    if (settings.key_count <= 0) return;
-    score(step);
-    weigh(step);
-    merge(step);
-    for (int32_t block = 0; block < settings.head_dim / 32; ++block) {
-        const float step_size = relate_scales(step, block) * (1.0F / kLargestWeight);
-        LOOP_AT_LEAST(1)
-        for (int32_t query = 0; query < settings.queries; query += 8) {
-            quantize_weights(step, query);
-            add_values(step, query, block, step_size);
-        }
     }
 }
 
@@ -330,8 +323,8 @@ extern "C" void attention_end(float* __restrict out, float* __restrict state, in
     }
 }
 
-// A step with its operands in two objects, as they come through two channels: a header, q and q_scale; and a header, k,
-// v, k_scale and v_scale. Keys that no query of the tile sees cost nothing.
+// The operands come in two objects, as they come through two channels: a header, q and q_scale; and a header, k, v,
+// k_scale and v_scale. Keys that no query of the tile sees cost nothing.
 extern "C" void attention_i8_tile(const int8_t* __restrict q_object, const int8_t* __restrict kv_object,
                                   float* __restrict out, float* __restrict state, int32_t queries, int32_t keys,
                                   int32_t head_dim) {
@@ -343,12 +336,13 @@ extern "C" void attention_i8_tile(const int8_t* __restrict q_object, const int8_
     header.first_key = tile->first_key;
     header.key_count = tile->key_count;
     const int32_t last_query = header.first_query + (queries - 1) / header.group;
-    if (header.first_key > last_query) return;
+    if (header.key_count <= 0 || header.first_key > last_query) return;
     if (header.window > 0 && header.first_key + header.key_count <= header.first_query - header.window + 1) return;
     const int8_t* q = q_object + sizeof(AttentionHeader);
     const int8_t* k = kv_object + sizeof(AttentionHeader);
     const int8_t* v = k + keys * head_dim;
     const auto* k_scale = reinterpret_cast<const float*>(v + keys * head_dim);
-    attention_i8_step(q, reinterpret_cast<const float*>(q + queries * head_dim), k, k_scale, v,
-                      k_scale + keys * head_dim / 32, out, state, reinterpret_cast<const int32_t*>(&header));
+    set_modes();
+    attend({q, reinterpret_cast<const float*>(q + queries * head_dim), k, k_scale, v, k_scale + keys * head_dim / 32,
+            out, State(state, queries, keys), header});
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "base/byte_reader.h"
 
@@ -12,38 +11,13 @@ namespace {
 
 constexpr std::string_view kMagic{"xclbin2\0", 8};
 constexpr size_t kNameBytes = 16;  // of a section, with its final zero
-constexpr uint64_t kHeaderBytes = 456;
 constexpr uint64_t kSectionHeaderBytes = 40;
 constexpr uint32_t kMaxSections = 256;  // the format allows 65536, and no compiler writes more than two dozen
-constexpr int32_t kNoSignature = -1;
-
-uint64_t align(uint64_t offset) {
-    return (offset + 7) / 8 * 8;
-}
-
-class ByteWriter {
-  public:
-    template <typename T>
-    requires std::is_arithmetic_v<T>
-    void write(T value) {
-        const auto* raw = reinterpret_cast<const std::byte*>(&value);
-        bytes_.insert(bytes_.end(), raw, raw + sizeof(T));
-    }
-    void write(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
-    // Text with zeros up to `width`, the last of which is always there.
-    void write(std::string_view text, size_t width) {
-        CHECK(text.size() < width, "the name does not fit");
-        write(std::as_bytes(std::span(text)));
-        fill(width - text.size(), std::byte{0});
-    }
-    void fill(uint64_t count, std::byte value) { bytes_.insert(bytes_.end(), static_cast<size_t>(count), value); }
-
-    size_t size() const { return bytes_.size(); }
-    std::vector<std::byte> finish() && { return std::move(bytes_); }
-
-  private:
-    std::vector<std::byte> bytes_;
-};
+// Of IP_LAYOUT, as in XRT's xclbin.h.
+constexpr uint32_t kKernelInstance = 1;  // the type of an ip
+constexpr uint32_t kSoftKernelInstance = 7;
+constexpr size_t kIpNameBytes = 64;
+constexpr size_t kIpBytes = 80;
 
 std::string text_of(std::span<const std::byte> bytes) {
     const auto* text = reinterpret_cast<const char*>(bytes.data());
@@ -55,49 +29,6 @@ std::string text_of(std::span<const std::byte> bytes) {
 const Xclbin::Section* Xclbin::find(SectionKind kind) const {
     const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& s) { return s.kind == kind; });
     return found == sections.end() ? nullptr : &*found;
-}
-
-std::vector<std::byte> write_xclbin(const Xclbin& xclbin) {
-    uint64_t end = kHeaderBytes + xclbin.sections.size() * kSectionHeaderBytes;
-    for (const Xclbin::Section& section : xclbin.sections) end = align(end) + section.data.size();
-
-    ByteWriter out;
-    out.write(std::as_bytes(std::span(kMagic)));
-    out.write(kNoSignature);
-    out.fill(28, std::byte{0xff});  // reserved
-    out.fill(256, std::byte{0});    // of the signature
-    out.write(uint64_t{0});         // unique id, not in use any more
-    out.write(end);
-    out.write(uint64_t{0});  // when it was made: not said, so that the same design is the same file
-    out.write(uint64_t{0});  // feature ROM
-    out.write(uint16_t{0});  // version: patch, major, minor
-    out.write(uint8_t{2});
-    out.write(uint8_t{13});
-    out.write(uint16_t{0});      // mode: flat
-    out.write(uint16_t{0});      // actions
-    out.fill(16, std::byte{0});  // feature ROM's uuid
-    out.write("", 64);           // platform
-    out.write(xclbin.uuid);
-    out.write("", 16);  // file with debug information
-    out.write(static_cast<uint32_t>(xclbin.sections.size()));
-    out.fill(4, std::byte{0});
-    CHECK(out.size() == kHeaderBytes);
-
-    uint64_t offset = kHeaderBytes + xclbin.sections.size() * kSectionHeaderBytes;
-    for (const Xclbin::Section& section : xclbin.sections) {
-        offset = align(offset);
-        out.write(static_cast<uint32_t>(section.kind));
-        out.write(section.name, kNameBytes);
-        out.fill(4, std::byte{0});
-        out.write(offset);
-        out.write(uint64_t{section.data.size()});
-        offset += section.data.size();
-    }
-    for (const Xclbin::Section& section : xclbin.sections) {
-        out.fill(align(out.size()) - out.size(), std::byte{0});
-        out.write(section.data);
-    }
-    return std::move(out).finish();
 }
 
 Result<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view name) {
@@ -140,6 +71,25 @@ Result<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view nam
         xclbin.sections.push_back(std::move(section));
     }
     return xclbin;
+}
+
+Result<std::vector<std::string>> kernel_names(const Xclbin& xclbin) {
+    const Xclbin::Section* section = xclbin.find(SectionKind::ip_layout);
+    if (section == nullptr) return fail("the xclbin has no IP_LAYOUT section: build the design again");
+    ByteReader in(section->data);
+    const auto count = in.read<int32_t>("the number of instances");
+    in.take(4, "the padding");
+    if (!in.ok() || count < 0 || static_cast<uint64_t>(count) > in.remaining() / kIpBytes)
+        return fail("the xclbin's IP_LAYOUT of {} bytes says it has {} instances: build the design again",
+                    section->data.size(), count);
+    std::vector<std::string> names;
+    for (int32_t i = 0; i < count; ++i) {
+        const auto type = in.read<uint32_t>("the type of an instance");
+        in.take(12, "the address of an instance");
+        const std::string name = text_of(in.take(kIpNameBytes, "the name of an instance"));
+        if (type == kKernelInstance || type == kSoftKernelInstance) names.push_back(name.substr(0, name.find(':')));
+    }
+    return names;
 }
 
 }  // namespace tandem::npu

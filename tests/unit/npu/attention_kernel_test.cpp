@@ -68,60 +68,65 @@ KernelProblem random_problem(const KernelCase& shape, unsigned seed) {
             .scale = 2 * shape.sharpness / std::sqrt(static_cast<float>(shape.head_dim))};
 }
 
+template <typename T>
+void put(TileBuffer<int8_t>& object, size_t offset, const T& value) {
+    std::memcpy(object.data() + offset, &value, sizeof value);
+}
+
+constexpr size_t kHeader = sizeof(AttentionHeader);
+
 // The tile of keys that begins at `first`; behind the last key lies what memory holds: here the worst.
-struct KeyTile {
-    TileBuffer<int8_t> values;
-    TileBuffer<float> scales;
-};
-KeyTile key_tile(const Quantized& rows, int first, int count, int keys) {
-    const int blocks = rows.cols / 32;
-    KeyTile tile{TileBuffer<int8_t>(static_cast<size_t>(keys) * rows.cols, 127),
-                 TileBuffer<float>(static_cast<size_t>(keys) * blocks, std::numeric_limits<float>::quiet_NaN())};
-    for (int key = 0; key < count; ++key) {
-        for (int i = 0; i < rows.cols; ++i) {
-            tile.values[tiled(8, 8, rows.cols, key, i)] = rows.values[(first + key) * rows.cols + i];
-            tile.scales[i / 32 * keys + key] = rows.scale(first + key, i);
+TileBuffer<int8_t> key_object(const KernelProblem& problem, int first, int count) {
+    const KernelCase& shape = problem.shape;
+    const size_t all = static_cast<size_t>(shape.keys) * shape.head_dim;
+    TileBuffer<int8_t> object(static_cast<size_t>(attention_kv_bytes(shape.keys, shape.head_dim)), 127);
+    put(object, 0, AttentionHeader{.first_key = first, .key_count = count});
+    for (size_t i = 0; i < 2 * all / 32; ++i)
+        put(object, kHeader + 2 * all + 4 * i, std::numeric_limits<float>::quiet_NaN());
+    for (size_t side = 0; side < 2; ++side) {
+        const Quantized& rows = side == 0 ? problem.k : problem.v;
+        for (int key = 0; key < count; ++key) {
+            for (int i = 0; i < rows.cols; ++i) {
+                object[kHeader + side * all + tiled(8, 8, rows.cols, key, i)] =
+                    rows.values[(first + key) * rows.cols + i];
+                const size_t scale = side * all / 32 + static_cast<size_t>(i / 32 * shape.keys + key);
+                put(object, kHeader + 2 * all + 4 * scale, rows.scale(first + key, i));
+            }
         }
     }
-    return tile;
+    return object;
+}
+
+TileBuffer<int8_t> query_object(const KernelProblem& problem) {
+    const KernelCase& shape = problem.shape;
+    TileBuffer<int8_t> object(static_cast<size_t>(attention_q_bytes(shape.queries, shape.head_dim)));
+    put(object, 0,
+        AttentionHeader{.group = shape.group,
+                        .first_query = shape.first_query,
+                        .window = shape.window,
+                        .scale_bits = std::bit_cast<int32_t>(problem.scale),
+                        .softcap_bits = std::bit_cast<int32_t>(shape.softcap),
+                        .key_tiles = 5});
+    for (int row = 0; row < shape.queries; ++row) {
+        for (int i = 0; i < shape.head_dim; ++i)
+            object[kHeader + tiled(4, 8, shape.head_dim, row, i)] = problem.q.values[row * shape.head_dim + i];
+        put(object, kHeader + problem.q.values.size() + 4 * static_cast<size_t>(row), problem.q.scales[row]);
+    }
+    return object;
 }
 
 TileBuffer<float> run(const KernelProblem& problem, Counts* counts = nullptr) {
     const KernelCase& shape = problem.shape;
-    TileBuffer<int8_t> q(problem.q.values.size());
-    for (int row = 0; row < shape.queries; ++row) {
-        for (int i = 0; i < shape.head_dim; ++i) {
-            q[tiled(4, 8, shape.head_dim, row, i)] = problem.q.values[row * shape.head_dim + i];
-        }
-    }
-    TileBuffer<float> q_scale(problem.q.scales.begin(), problem.q.scales.end());
+    TileBuffer<int8_t> q = query_object(problem);
     TileBuffer<float> out(static_cast<size_t>(shape.queries) * shape.head_dim, 1e30F);
     TileBuffer<float> state(attention_state_floats(shape.queries, shape.keys), std::numeric_limits<float>::quiet_NaN());
-    TileBuffer<int8_t> q_object(static_cast<size_t>(attention_q_bytes(shape.queries, shape.head_dim)));
-    const AttentionHeader of_queries{.key_tiles = 5};
-    std::memcpy(q_object.data(), &of_queries, sizeof of_queries);
     TileBuffer<int32_t> tiles(16);
-    call("attention_begin", q_object, out, state, tiles, shape.queries, shape.head_dim);
+    call("attention_begin", q, out, state, tiles, shape.queries, shape.head_dim);
     EXPECT_EQ(tiles[0], 5);
     for (int first = 0; first < shape.context; first += shape.keys) {
-        const int count = std::min(shape.keys, shape.context - first);
-        KeyTile k = key_tile(problem.k, first, count, shape.keys);
-        KeyTile v = key_tile(problem.v, first, count, shape.keys);
-        const AttentionHeader header{.queries = shape.queries,
-                                     .keys = shape.keys,
-                                     .head_dim = shape.head_dim,
-                                     .group = shape.group,
-                                     .first_query = shape.first_query,
-                                     .first_key = first,
-                                     .key_count = count,
-                                     .window = shape.window,
-                                     .scale_bits = std::bit_cast<int32_t>(problem.scale),
-                                     .softcap_bits = std::bit_cast<int32_t>(shape.softcap)};
-        TileBuffer<int32_t> words(16);
-        std::copy_n(reinterpret_cast<const int32_t*>(&header), 16, words.begin());
-        const Counts step =
-            call("attention_i8_step", q, q_scale, k.values, k.scales, v.values, v.scales, out, state, words);
-        if (counts != nullptr) *counts += step;
+        TileBuffer<int8_t> keys = key_object(problem, first, std::min(shape.keys, shape.context - first));
+        const Counts tile = call("attention_i8_tile", q, keys, out, state, shape.queries, shape.keys, shape.head_dim);
+        if (counts != nullptr) counts->add(tile);
     }
     call("attention_end", out, state, shape.queries, shape.head_dim);
     return out;
@@ -256,14 +261,12 @@ TEST(AttentionI8, AQueryThatSeesNoKeyGetsZeros) {
 }
 
 TEST(AttentionI8, ATileWithoutKeysChangesNothing) {
-    TileBuffer<int8_t> bytes(32 * 64, 1);
-    TileBuffer<float> scales(32 * 2, 1.0F);
-    TileBuffer<float> out(16 * 64, 2.0F);
-    TileBuffer<float> state(attention_state_floats(16, 32), 3.0F);
-    TileBuffer<int32_t> words(16);
-    const AttentionHeader header{.queries = 16, .keys = 32, .head_dim = 64, .first_query = 9, .key_count = 0};
-    std::copy_n(reinterpret_cast<const int32_t*>(&header), 16, words.begin());
-    call("attention_i8_step", bytes, scales, bytes, scales, bytes, scales, out, state, words);
+    const KernelProblem problem = random_problem({}, 4);
+    TileBuffer<int8_t> q = query_object(problem);
+    TileBuffer<int8_t> keys = key_object(problem, 0, 0);
+    TileBuffer<float> out(static_cast<size_t>(problem.shape.queries) * problem.shape.head_dim, 2.0F);
+    TileBuffer<float> state(attention_state_floats(problem.shape.queries, problem.shape.keys), 3.0F);
+    call("attention_i8_tile", q, keys, out, state, problem.shape.queries, problem.shape.keys, problem.shape.head_dim);
     EXPECT_EQ(out, TileBuffer<float>(out.size(), 2.0F));
     EXPECT_EQ(state, TileBuffer<float>(state.size(), 3.0F));
 }

@@ -1,15 +1,11 @@
-// What is foreseen against what the emulator counts, the cost model against published figures, and the Runtime.
+// What is foreseen against what the emulator counts, the cost model, and the Runtime.
 #include "npu/estimate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
-#include "npu/calibration.h"
 #include "npu/check.h"
 #include "npu/designs/gemm.h"
 #include "npu/emulator.h"
@@ -59,40 +55,6 @@ TEST(Estimate, IsTheLongestPartWithItsEndsAndTheDispatch) {
     const Estimate shared = estimate(activity, npu1);
     EXPECT_EQ(shared.bound(), Bound::ddr);
     EXPECT_NEAR(shared.ddr_s, 6 * 13.5e6 / 27e9, 1e-9);  // together; each alone would take 1.96 ms
-}
-
-TEST(Calibration, ReproducesPublishedFiguresWithinAFifth) {
-    for (const CalibrationRow& row : calibration())
-        EXPECT_LT(std::abs(row.error()), 0.2) << row.what << ": " << row.modelled;
-}
-
-std::string page() {
-    std::ifstream file(TANDEM_SOURCE_DIR "/docs/npu.md");
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-TEST(Calibration, TheTableOfTheDocsIsTheModels) {
-    EXPECT_THAT(page(), HasSubstr(calibration_table(calibration())));
-}
-
-// "| int8 product 5376 -> 4096 | 7.6 ms | ..." of the page is still about what the model says.
-TEST(Calibration, TheTimesOfTheDocsAreTheModels) {
-    const std::string text = page();
-    const Result<std::string> block = block_table();
-    ASSERT_TRUE(block) << block.error().message;
-    std::istringstream lines(*block);
-    std::string line;
-    std::getline(lines, line);
-    std::getline(lines, line);
-    while (std::getline(lines, line)) {
-        const size_t part = line.find(" | ") + 3;
-        const size_t found = text.find(line.substr(0, part));
-        ASSERT_NE(found, std::string::npos) << line;
-        const double modelled = std::stod(line.substr(part));
-        EXPECT_NEAR(std::stod(text.substr(found + part)), modelled, 0.1 * modelled + 0.05) << line;
-    }
 }
 
 // Every shape of a 27B model's products is one that the silicon takes.

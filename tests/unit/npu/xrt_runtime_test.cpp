@@ -13,6 +13,7 @@
 #include "npu/design.h"
 #include "npu/xrt/module/guard.h"
 #include "npu/xrt/xclbin.h"
+#include "unit/npu/make_xclbin.h"
 
 namespace tandem::npu {
 namespace {
@@ -78,7 +79,7 @@ class NpuXrt : public testing::Test {
     // As the toolchain would leave them in its cache.
     BuiltDesign files_of(const std::string& name) const {
         BuiltDesign files{.xclbin = directory / (name + ".xclbin"), .instructions = directory / (name + ".bin")};
-        write_file(files.xclbin, write_xclbin(describe_kernel({.buffers = name == "three" ? 3 : 2})));
+        write_file(files.xclbin, write_xclbin(describe_kernel(name == "three" ? 3 : 2)));
         write_file(files.instructions, std::vector<std::byte>(256));
         return files;
     }
@@ -181,7 +182,7 @@ TEST_F(NpuXrt, SaysWhatIsWrongWithTheFilesOfADesign) {
     EXPECT_THAT(load(files), HasSubstr("not an xclbin file"));
     files.xclbin = directory / "nowhere.xclbin";
     EXPECT_THAT(load(files), HasSubstr("nowhere.xclbin"));
-    Xclbin without_metadata = describe_kernel({.buffers = 2});
+    Xclbin without_metadata = describe_kernel(2);
     without_metadata.sections.erase(without_metadata.sections.begin());
     files = files_of("broken");
     write_file(files.xclbin, write_xclbin(without_metadata));

@@ -1,10 +1,27 @@
-// Arithmetic on vectors, element by element: sums, products into accumulators, comparisons, reductions.
+// Loads and stores, arithmetic on vectors element by element, and conversions.
 #pragma once
 
-#include <aie_api/memory.hpp>
+#include <aie_api/vector.hpp>
+
+#include <math.h>  // NOLINT(modernize-deprecated-headers): kernels call it without std
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {
+
+template <unsigned N, typename T>
+vector<std::remove_cv_t<T>, N> load_v(const T* source) {
+    host::core.work.load_bytes += N * sizeof(T);
+    vector<std::remove_cv_t<T>, N> loaded;
+    memcpy(loaded.data(), source, N * sizeof(T));
+    return loaded;
+}
+
+template <typename T, unsigned N>
+void store_v(T* target, const vector<T, N>& v) {
+    host::core.work.store_bytes += N * sizeof(T);
+    memcpy(target, v.data(), N * sizeof(T));
+}
+
 namespace detail {
 
 template <typename R, unsigned N, typename F>
@@ -97,10 +114,6 @@ vector<T, N> broadcast(V value) {
     for (unsigned i = 0; i < N; ++i) same[i] = static_cast<T>(value);
     return same;
 }
-template <typename T, unsigned N>
-vector<T, N> ones() {
-    return broadcast<T, N>(T(1));
-}
 
 // --- sums and bits
 
@@ -111,22 +124,6 @@ vector<T, N> add(const vector<T, N>& a, const vector<T, N>& b) {
 template <typename T, unsigned N, detail::Number V>
 vector<T, N> add(const vector<T, N>& a, V b) {
     return detail::each<T, N>([&](unsigned i) { return detail::sum<T>(a[i], static_cast<T>(b)); });
-}
-template <typename T, unsigned N, detail::Number V>
-vector<T, N> add(V a, const vector<T, N>& b) {
-    return add(b, a);
-}
-template <typename T, unsigned N>
-vector<T, N> sub(const vector<T, N>& a, const vector<T, N>& b) {
-    return detail::each<T, N>([&](unsigned i) { return detail::difference<T>(a[i], b[i]); });
-}
-template <typename T, unsigned N, detail::Number V>
-vector<T, N> sub(const vector<T, N>& a, V b) {
-    return detail::each<T, N>([&](unsigned i) { return detail::difference<T>(a[i], static_cast<T>(b)); });
-}
-template <typename T, unsigned N, detail::Number V>
-vector<T, N> sub(V a, const vector<T, N>& b) {
-    return detail::each<T, N>([&](unsigned i) { return detail::difference<T>(static_cast<T>(a), b[i]); });
 }
 template <typename Tag, unsigned N>
 accum<Tag, N> add(const accum<Tag, N>& a, const accum<Tag, N>& b) {
@@ -150,44 +147,8 @@ accum<Tag, N> sub(const accum<Tag, N>& a, const vector<T, N>& b) {
 }
 
 template <typename T, unsigned N>
-vector<T, N> neg(const vector<T, N>& a) {
-    return sub(vector<T, N>(), a);
-}
-template <typename T, unsigned N>
-vector<T, N> abs(const vector<T, N>& a) {
-    return detail::each<T, N>([&](unsigned i) {
-        if constexpr (std::is_same_v<T, bfloat16>) {
-            return bfloat16::from_bits(static_cast<uint16_t>(a[i].bits & 0x7fffU));
-        } else {
-            return a[i] < T(0) ? detail::wrap_sub<T>(T(0), a[i]) : a[i];
-        }
-    });
-}
-
-template <typename T, unsigned N>
 vector<T, N> bit_and(const vector<T, N>& a, const vector<T, N>& b) {
     return detail::each<T, N>([&](unsigned i) { return static_cast<T>(a[i] & b[i]); });
-}
-template <typename T, unsigned N>
-vector<T, N> bit_and(T a, const vector<T, N>& b) {
-    return bit_and(broadcast<T, N>(a), b);
-}
-template <typename T, unsigned N>
-vector<T, N> bit_or(const vector<T, N>& a, const vector<T, N>& b) {
-    return detail::each<T, N>([&](unsigned i) { return static_cast<T>(a[i] | b[i]); });
-}
-template <typename T, unsigned N>
-vector<T, N> bit_xor(const vector<T, N>& a, const vector<T, N>& b) {
-    return detail::each<T, N>([&](unsigned i) { return static_cast<T>(a[i] ^ b[i]); });
-}
-template <typename T, unsigned N>
-vector<T, N> bit_not(const vector<T, N>& a) {
-    return detail::each<T, N>([&](unsigned i) { return static_cast<T>(~a[i]); });
-}
-// Shifts to the right keep the sign and forget the bits: no rounding.
-template <typename T, unsigned N>
-vector<T, N> downshift(const vector<T, N>& a, unsigned shift) {
-    return detail::each<T, N>([&](unsigned i) { return static_cast<T>(a[i] >> shift); });
 }
 template <typename T, unsigned N>
 vector<T, N> upshift(const vector<T, N>& a, unsigned shift) {
@@ -204,26 +165,6 @@ auto mul(const vector<A, N>& a, const vector<B, N>& b) {
     using S = typename accum<R, N>::value_type;
     return detail::products<R, N, A, B>([&](unsigned i) { return detail::product<S>(a[i], b[i]); });
 }
-template <typename Tag = accauto, typename A, detail::Number B, unsigned N>
-auto mul(const vector<A, N>& a, B b) {
-    using Factor = std::conditional_t<std::is_same_v<A, bfloat16>, bfloat16, B>;
-    return mul<Tag>(a, broadcast<Factor, N>(b));
-}
-template <typename Tag = accauto, detail::Number A, typename B, unsigned N>
-auto mul(A a, const vector<B, N>& b) {
-    return mul<Tag>(b, a);
-}
-template <typename Tag = accauto, typename A, typename B, unsigned N>
-auto negmul(const vector<A, N>& a, const vector<B, N>& b) {
-    using R = detail::ChosenAccum<Tag, A, B>;
-    using S = typename accum<R, N>::value_type;
-    return detail::products<R, N, A, B>(
-        [&](unsigned i) { return detail::wrap_sub(S(0), detail::product<S>(a[i], b[i])); });
-}
-template <typename Tag = accauto, typename A, unsigned N>
-auto mul_square(const vector<A, N>& a) {
-    return mul<Tag>(a, a);
-}
 
 template <typename Tag, typename A, typename B, unsigned N>
 accum<Tag, N> mac(const accum<Tag, N>& acc, const vector<A, N>& a, const vector<B, N>& b) {
@@ -235,35 +176,6 @@ template <typename Tag, typename A, detail::Number B, unsigned N>
 accum<Tag, N> mac(const accum<Tag, N>& acc, const vector<A, N>& a, B b) {
     using Factor = std::conditional_t<std::is_same_v<A, bfloat16>, bfloat16, B>;
     return mac(acc, a, broadcast<Factor, N>(b));
-}
-template <typename Tag, detail::Number A, typename B, unsigned N>
-accum<Tag, N> mac(const accum<Tag, N>& acc, A a, const vector<B, N>& b) {
-    return mac(acc, b, a);
-}
-template <typename Tag, typename A, typename B, unsigned N>
-accum<Tag, N> msc(const accum<Tag, N>& acc, const vector<A, N>& a, const vector<B, N>& b) {
-    using S = typename accum<Tag, N>::value_type;
-    return detail::products<Tag, N, A, B>(
-        [&](unsigned i) { return detail::wrap_sub<S>(acc[i], detail::product<S>(a[i], b[i])); });
-}
-template <typename Tag, typename A, detail::Number B, unsigned N>
-accum<Tag, N> msc(const accum<Tag, N>& acc, const vector<A, N>& a, B b) {
-    using Factor = std::conditional_t<std::is_same_v<A, bfloat16>, bfloat16, B>;
-    return msc(acc, a, broadcast<Factor, N>(b));
-}
-template <typename Tag, typename A, unsigned N>
-accum<Tag, N> mac_square(const accum<Tag, N>& acc, const vector<A, N>& a) {
-    return mac(acc, a, a);
-}
-
-// acc + coefficients[start] * data0 + coefficients[start + 1] * data1 + ...
-template <unsigned Lanes, typename Tag, unsigned C, typename A, typename... Data>
-accum<Tag, Lanes> accumulate(const accum<Tag, Lanes>& acc, const vector<A, C>& coefficients, unsigned start,
-                             const Data&... data) {
-    accum<Tag, Lanes> sum = acc;
-    unsigned at = start;
-    ((sum = mac(sum, data, coefficients[at++ % C])), ...);
-    return sum;
 }
 
 // --- comparisons
@@ -284,21 +196,9 @@ template <typename T, unsigned N>
 mask<N> le(const vector<T, N>& a, const vector<T, N>& b) {
     return ge(b, a);
 }
-template <typename T, unsigned N>
-mask<N> eq(const vector<T, N>& a, const vector<T, N>& b) {
-    return detail::each_bit<N>(N * sizeof(T), [&](unsigned i) { return a[i] == b[i]; });
-}
-template <typename T, unsigned N>
-mask<N> neq(const vector<T, N>& a, const vector<T, N>& b) {
-    return ~eq(a, b);
-}
 template <typename T, unsigned N, detail::Number V>
 mask<N> lt(const vector<T, N>& a, V b) {
     return lt(a, broadcast<T, N>(b));
-}
-template <typename T, unsigned N, detail::Number V>
-mask<N> ge(const vector<T, N>& a, V b) {
-    return ge(a, broadcast<T, N>(b));
 }
 template <typename T, unsigned N, detail::Number V>
 mask<N> gt(const vector<T, N>& a, V b) {
@@ -307,14 +207,6 @@ mask<N> gt(const vector<T, N>& a, V b) {
 template <typename T, unsigned N, detail::Number V>
 mask<N> le(const vector<T, N>& a, V b) {
     return le(a, broadcast<T, N>(b));
-}
-template <typename T, unsigned N, detail::Number V>
-mask<N> eq(const vector<T, N>& a, V b) {
-    return eq(a, broadcast<T, N>(b));
-}
-template <typename T, unsigned N, detail::Number V>
-mask<N> neq(const vector<T, N>& a, V b) {
-    return neq(a, broadcast<T, N>(b));
 }
 
 template <typename T, unsigned N>
@@ -325,10 +217,6 @@ template <typename T, unsigned N, detail::Number V>
 vector<T, N> max(const vector<T, N>& a, V b) {
     return max(a, broadcast<T, N>(b));
 }
-template <typename T, unsigned N, detail::Number V>
-vector<T, N> max(V a, const vector<T, N>& b) {
-    return max(broadcast<T, N>(a), b);
-}
 template <typename T, unsigned N>
 vector<T, N> min(const vector<T, N>& a, const vector<T, N>& b) {
     return detail::each<T, N>([&](unsigned i) { return b[i] < a[i] ? b[i] : a[i]; });
@@ -336,10 +224,6 @@ vector<T, N> min(const vector<T, N>& a, const vector<T, N>& b) {
 template <typename T, unsigned N, detail::Number V>
 vector<T, N> min(const vector<T, N>& a, V b) {
     return min(a, broadcast<T, N>(b));
-}
-template <typename T, unsigned N, detail::Number V>
-vector<T, N> min(V a, const vector<T, N>& b) {
-    return min(broadcast<T, N>(a), b);
 }
 
 // Where the mask is set the second, elsewhere the first.
@@ -378,9 +262,71 @@ template <typename T, unsigned N>
 T reduce_max(const vector<T, N>& v) {
     return detail::reduce(v, [](T a, T b) { return a < b ? b : a; });
 }
+
+// --- places
+
+template <typename T, unsigned N, typename... Rest>
+auto concat(const vector<T, N>& first, const Rest&... rest) {
+    vector<T, N*(1 + sizeof...(rest))> joined;
+    unsigned at = 0;
+    joined.insert(at++, first);
+    (joined.insert(at++, rest), ...);
+    return joined;
+}
+
+// A matrix of rows x cols becomes one of cols x rows.
 template <typename T, unsigned N>
-T reduce_min(const vector<T, N>& v) {
-    return detail::reduce(v, [](T a, T b) { return b < a ? b : a; });
+vector<T, N> transpose(const vector<T, N>& v, unsigned rows, unsigned cols) {
+    return detail::each<T, N>([&](unsigned i) { return v[i % rows * cols + i / rows]; });
+}
+
+// --- conversions and functions
+
+namespace detail {
+// AIE2 has no instruction for these: what its library makes of them, in operations on a register, and a division of
+// single numbers, which is a program.
+inline constexpr unsigned kToFixedOps = 20;
+inline constexpr unsigned kToFloatOps = 10;
+inline constexpr unsigned kDivisionOps = 40;
+}  // namespace detail
+
+// Rounded as the mode says; what does not fit becomes the nearest that does.
+template <typename To, typename T, unsigned N>
+vector<To, N> to_fixed(const vector<T, N>& v, int shift = 0) {
+    host::count_vector(N * sizeof(To), detail::kToFixedOps - 1);
+    const rounding_mode mode = get_rounding();
+    return detail::each<To, N>([&](unsigned i) {
+        return detail::saturated<To>(detail::to_integer(static_cast<float>(v[i]), shift, mode),
+                                     saturation_mode::saturate);
+    });
+}
+
+template <typename To = float, typename T, unsigned N>
+vector<To, N> to_float(const vector<T, N>& v, int shift = 0) {
+    host::count_vector(N * sizeof(To), detail::kToFloatOps - 1);
+    return detail::each<To, N>(
+        [&](unsigned i) { return detail::element<To>(ldexpf(static_cast<float>(v[i]), -shift)); });
+}
+
+namespace detail {
+// The core computes these from a table and two steps of Newton's method: about this many operations.
+inline constexpr unsigned kFunctionOps = 12;
+
+template <typename T, typename F>
+T function(T value, F&& f) {
+    host::core.work.scalar_ops += kDivisionOps;
+    return static_cast<T>(f(static_cast<float>(value)));
+}
+template <typename T, unsigned N, typename F>
+vector<T, N> function(const vector<T, N>& v, F&& f) {
+    host::count_vector(N * sizeof(T), kFunctionOps - 1);
+    return each<T, N>([&](unsigned i) { return element<T>(f(static_cast<float>(v[i]))); });
+}
+}  // namespace detail
+
+template <typename T>
+T inv(const T& value) {
+    return detail::function(value, [](float x) { return 1.0F / x; });
 }
 
 }  // namespace aie

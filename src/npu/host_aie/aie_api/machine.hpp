@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stdint.h>  // NOLINT(modernize-deprecated-headers): what the compiler of the array has
-#include <utility>
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {
@@ -61,18 +60,8 @@ inline void set_rounding(rounding_mode mode) {
 inline rounding_mode get_rounding() {
     return host::core.rounding;
 }
-// Both give the mode there was.
-inline rounding_mode swap_rounding(rounding_mode mode) {
-    return std::exchange(host::core.rounding, mode);
-}
-inline saturation_mode swap_saturation(saturation_mode mode) {
-    return std::exchange(host::core.saturation, mode);
-}
 inline void set_saturation(saturation_mode mode) {
     host::core.saturation = mode;
-}
-inline saturation_mode get_saturation() {
-    return host::core.saturation;
 }
 
 }  // namespace aie

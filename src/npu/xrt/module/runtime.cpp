@@ -22,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kRunInstructions = 3;  // the operation code of a runtime sequence
+constexpr int kFirstBuffer = 3;           // argument: before it that code, the instructions and their count
 constexpr size_t kMaxInstructionBytes = size_t{16} << 20;
 
 double seconds_since(Clock::time_point begin) {
@@ -92,7 +93,7 @@ class XrtDesign final : public LoadedDesign {
             run.set_arg(1, instructions_);
             run.set_arg(2, static_cast<uint32_t>(instruction_bytes_.size() / sizeof(uint32_t)));
             for (size_t i = 0; i < arguments.size(); ++i)
-                run.set_arg(XclbinKernel::kFirstBuffer + static_cast<int>(i), buffer(arguments[i]).bo());
+                run.set_arg(kFirstBuffer + static_cast<int>(i), buffer(arguments[i]).bo());
             return run;
         });
     }

@@ -1,27 +1,13 @@
-// Loads, stores and the iterators that walk a buffer vector by vector.
+// Unaligned accesses and the iterators that walk a buffer vector by vector.
 #pragma once
 
-#include <aie_api/vector.hpp>
+#include <aie_api/arithmetic.hpp>
 
 #include <stddef.h>  // NOLINT(modernize-deprecated-headers): kernels use it without std
 #include <iterator>
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {
-
-template <unsigned N, typename T>
-vector<std::remove_cv_t<T>, N> load_v(const T* source) {
-    host::core.work.load_bytes += N * sizeof(T);
-    vector<std::remove_cv_t<T>, N> loaded;
-    memcpy(loaded.data(), source, N * sizeof(T));
-    return loaded;
-}
-
-template <typename T, unsigned N>
-void store_v(T* target, const vector<T, N>& v) {
-    host::core.work.store_bytes += N * sizeof(T);
-    memcpy(target, v.data(), N * sizeof(T));
-}
 
 // An unaligned access takes two of the aligned ones.
 template <unsigned N, typename T>

@@ -1,4 +1,4 @@
-// What moves elements between the places of vectors.
+// What moves elements between the places of vectors in public kernels.
 #pragma once
 
 #include <aie_api/arithmetic.hpp>
@@ -8,14 +8,6 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {
 
-template <typename T, unsigned N, typename... Rest>
-auto concat(const vector<T, N>& first, const Rest&... rest) {
-    vector<T, N*(1 + sizeof...(rest))> joined;
-    unsigned at = 0;
-    joined.insert(at++, first);
-    (joined.insert(at++, rest), ...);
-    return joined;
-}
 template <typename Tag, unsigned N, typename... Rest>
 auto concat(const accum<Tag, N>& first, const Rest&... rest) {
     accum<Tag, N*(1 + sizeof...(rest))> joined;
@@ -79,12 +71,6 @@ vector<T, N> shuffle_down_fill(const vector<T, N>& v, const vector<T, N>& fill, 
 template <typename T, unsigned N>
 vector<T, N> reverse(const vector<T, N>& v) {
     return detail::each<T, N>([&](unsigned i) { return v[N - 1 - i]; });
-}
-
-// A matrix of rows x cols becomes one of cols x rows.
-template <typename T, unsigned N>
-vector<T, N> transpose(const vector<T, N>& v, unsigned rows, unsigned cols) {
-    return detail::each<T, N>([&](unsigned i) { return v[i % rows * cols + i / rows]; });
 }
 
 }  // namespace aie

@@ -1,7 +1,9 @@
 // What is below the API: the registers by their size, and instructions that public kernels call by name.
 #pragma once
 
-#include <aie_api/math.hpp>
+#include <aie_api/more_arithmetic.hpp>
+#include <aie_api/more_math.hpp>
+#include <aie_api/more_shuffles.hpp>
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 using v16int8 = aie::vector<int8, 16>;

@@ -1,69 +1,34 @@
-// Conversions between floats and fixed point, functions, and look-up tables.
+// Functions and look-up tables of public kernels.
 #pragma once
 
-#include <aie_api/shuffle.hpp>
+#include <aie_api/arithmetic.hpp>
 
-#include <math.h>  // NOLINT(modernize-deprecated-headers): kernels call it without std
+#include <utility>
 
 // NOLINTBEGIN(readability-identifier-naming): the names are those of the public API
 namespace aie {
 
-namespace detail {
-// AIE2 has no instruction for these: what its library makes of them, in operations on a register, and a division of
-// single numbers, which is a program.
-inline constexpr unsigned kToFixedOps = 20;
-inline constexpr unsigned kToFloatOps = 10;
-inline constexpr unsigned kDivisionOps = 40;
-}  // namespace detail
-
-// Rounded as the mode says; what does not fit becomes the nearest that does.
-template <typename To, typename T, unsigned N>
-vector<To, N> to_fixed(const vector<T, N>& v, int shift = 0) {
-    host::count_vector(N * sizeof(To), detail::kToFixedOps - 1);
-    const rounding_mode mode = get_rounding();
-    return detail::each<To, N>([&](unsigned i) {
-        return detail::saturated<To>(detail::to_integer(static_cast<float>(v[i]), shift, mode),
-                                     saturation_mode::saturate);
-    });
+// Both give the mode there was.
+inline rounding_mode swap_rounding(rounding_mode mode) {
+    return std::exchange(host::core.rounding, mode);
 }
+inline saturation_mode swap_saturation(saturation_mode mode) {
+    return std::exchange(host::core.saturation, mode);
+}
+inline saturation_mode get_saturation() {
+    return host::core.saturation;
+}
+
 template <typename To, detail::Number T>
 To to_fixed(T value, int shift = 0) {
     ++host::core.work.scalar_ops;
     return detail::saturated<To>(detail::to_integer(static_cast<float>(value), shift, get_rounding()),
                                  saturation_mode::saturate);
 }
-
-template <typename To = float, typename T, unsigned N>
-vector<To, N> to_float(const vector<T, N>& v, int shift = 0) {
-    host::count_vector(N * sizeof(To), detail::kToFloatOps - 1);
-    return detail::each<To, N>(
-        [&](unsigned i) { return detail::element<To>(ldexpf(static_cast<float>(v[i]), -shift)); });
-}
 template <typename To = float, detail::Number T>
 To to_float(T value, int shift = 0) {
     ++host::core.work.scalar_ops;
     return static_cast<To>(ldexpf(static_cast<float>(value), -shift));
-}
-
-namespace detail {
-// The core computes these from a table and two steps of Newton's method: about this many operations.
-inline constexpr unsigned kFunctionOps = 12;
-
-template <typename T, typename F>
-T function(T value, F&& f) {
-    host::core.work.scalar_ops += kDivisionOps;
-    return static_cast<T>(f(static_cast<float>(value)));
-}
-template <typename T, unsigned N, typename F>
-vector<T, N> function(const vector<T, N>& v, F&& f) {
-    host::count_vector(N * sizeof(T), kFunctionOps - 1);
-    return each<T, N>([&](unsigned i) { return element<T>(f(static_cast<float>(v[i]))); });
-}
-}  // namespace detail
-
-template <typename T>
-T inv(const T& value) {
-    return detail::function(value, [](float x) { return 1.0F / x; });
 }
 template <typename T>
 T invsqrt(const T& value) {
