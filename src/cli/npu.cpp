@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.h"
 #include "cli/command.h"
@@ -35,7 +36,7 @@ struct NpuOptions {
     std::string array = "npu1";
     std::string out;
     uint32_t seed = 1;
-    double minutes = 10;
+    std::optional<double> minutes;
     bool emulator = false;
     bool json = false;
 };
@@ -357,9 +358,8 @@ Command add_npu(CLI::App& parent) {
         if (command.main == emit_design)
             command.app->add_option("--out", options->out, "The file to write, in place of standard output");
         if (command.main == selftest)
-            command.app->add_option("--minutes", options->minutes, "Of load, at the end")
-                ->check(CLI::Range(0.0, 1440.0))
-                ->capture_default_str();
+            command.app->add_option("--minutes", options->minutes, "Of load, at the end: 10, of the emulator none")
+                ->check(CLI::Range(0.0, 1440.0));
         if (command.main != run_design && command.main != selftest) continue;
         command.app->add_flag("--emulator", options->emulator, "Run it on the CPU, with the emulator of the array");
         if (command.main != run_design) continue;

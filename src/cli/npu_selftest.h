@@ -2,8 +2,7 @@
 // whole is one report to paste.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <optional>
 
 #include "base/result.h"
 
@@ -11,7 +10,7 @@ namespace tandem::cli {
 
 struct SelftestOptions {
     bool emulator = false;
-    double minutes = 10;  // of load
+    std::optional<double> minutes = {};  // of load; none: ten on a device, and no load for the emulator
     bool json = false;
 };
 

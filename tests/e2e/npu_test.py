@@ -146,14 +146,20 @@ class Npu(harness.Case):
     def test_the_selftest_says_what_it_saw_and_what_is_missing(self):
         tried = self.json("npu", "selftest", "--emulator", "--json")
         self.assertTrue(tried["passed"])
-        self.assertEqual([step["step"] for step in tried["steps"]],
-                         ["device", "toolchain", "open", "product", "attention", "changing designs"])
+        steps = ["device", "toolchain", "open", "product", "attention", "changing designs", "reading", "multiplying",
+                 "load"]
+        self.assertEqual([step["step"] for step in tried["steps"]], steps)
+        self.assertEqual([step["left_out"] for step in tried["steps"]], 6 * [False] + 3 * [True])
+        loaded = self.json("npu", "selftest", "--emulator", "--minutes", "0", "--json")["steps"][-1]
+        self.assertTrue(loaded["ok"])
+        self.assertRegex(loaded["saw"], r"^1 runs of gemm_i8_64x256x256 in 0.0 minutes, .* right to the last$")
         self.assertIn("16384 results right", tried["steps"][3]["saw"])
         if self.json("npu", "list", "--json")["device"]["usable"]:
             return
         report = self.tandem("npu", "selftest")
         self.assertEqual(report.returncode, 1)
         self.assertRegex(report.stdout.decode(), r"device +FAILED +the NPU cannot be used: ")
+        self.assertRegex(report.stdout.decode(), r"load +left out +after what failed\n")
         self.assertIn("not passed", report.stdout.decode())
 
     def test_emit_writes_a_file(self):
