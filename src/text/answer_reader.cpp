@@ -83,12 +83,8 @@ AnswerReaderOptions answer_reader_options(const Prompt& prompt, const nlohmann::
         const Json& function = tool.at("function");
         const std::string& name = reader.tools.emplace_back(function.at("name").get<std::string>());
         const Json parameters = function.value("parameters", Json::object());
-        const Json properties = parameters.is_object() ? parameters.value("properties", Json::object()) : Json();
-        for (const auto& [parameter, schema] : properties.items()) {
-            if (schema.is_object() && schema.value("type", Json()) == "string") {
-                reader.text_parameters.insert({name, parameter});
-            }
-        }
+        for (const std::string& parameter : text_parameters(parameters))
+            reader.text_parameters.insert({name, parameter});
     }
     return reader;
 }
