@@ -9,8 +9,8 @@
 #include "cli/rank_job.h"
 #include "cli/text_output.h"
 #include "cpu/backend.h"
-#include "engine/agreement.h"
-#include "engine/benchmark.h"
+#include "measure/agreement.h"
+#include "measure/benchmark.h"
 #include "user/npu_gain.h"
 
 namespace tandem::cli {
@@ -27,7 +27,7 @@ struct BenchOptions {
     std::vector<int> contexts = {512, 4096};
     std::vector<int> prompts = {512, 4096};
     int repetitions = 0;  // 0: kRepetitions, as far as kMostSeconds go
-    int chunk = engine::BenchmarkOptions().chunk;
+    int chunk = measure::BenchmarkOptions().chunk;
     bool profile = false;
     bool check = false;
     bool tune = false;
@@ -37,8 +37,8 @@ struct BenchOptions {
     user::DeviceOptions device;
 };
 
-engine::BenchmarkOptions benchmark_options(const BenchOptions& options) {
-    engine::BenchmarkOptions benchmark;
+measure::BenchmarkOptions benchmark_options(const BenchOptions& options) {
+    measure::BenchmarkOptions benchmark;
     benchmark.repetitions = options.repetitions > 0 ? options.repetitions : kRepetitions;
     if (options.repetitions == 0) benchmark.most_seconds = kMostSeconds;
     benchmark.chunk = options.chunk;
@@ -59,15 +59,15 @@ Status measure(const BenchOptions& options, const Subject& subject, const BenchD
     note(fmt::format("{} ({}) reads {:.1f} GB/s; bringing the weights there", backend.describe().name,
                      backend.describe().hardware, report.rates.read_bytes_per_s / 1e9));
     const Stopwatch upload;
-    engine::BenchmarkOptions what = benchmark_options(options);
+    measure::BenchmarkOptions what = benchmark_options(options);
     what.profile = options.profile;
     what.engine = options.engine;
     report.repetitions = what.repetitions;
-    const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend, what));
+    const auto benchmark = TRY(measure::Benchmark::open(subject.model, backend, what));
     report.load_s = upload.seconds();
     note(fmt::format("weights are there after {:.1f} s", report.load_s));
     report.device = backend.describe();  // says which layers several devices have
-    const auto add = [&](engine::BenchmarkRow row) {
+    const auto add = [&](measure::BenchmarkRow row) {
         report.rows.push_back(std::move(row));
         report.shares.push_back(job != nullptr ? job->last_step() : devices.last_shares());
         note(describe(report, report.rows.back()));
@@ -80,20 +80,20 @@ Status measure(const BenchOptions& options, const Subject& subject, const BenchD
 
     note("comparing logits with the CPU's");
     const auto cpu = TRY(cpu::make_backend({.threads = options.device.threads}));
-    report.agreement = TRY(engine::check_agreement(subject.model, backend, *cpu,
-                                                   {.decode = options.decode,
-                                                    .prompts = options.prompts,
-                                                    .chunk = options.chunk,
-                                                    .kv_dtype = kv_dtype_of(options.kv)}));
+    report.agreement = TRY(measure::check_agreement(subject.model, backend, *cpu,
+                                                    {.decode = options.decode,
+                                                     .prompts = options.prompts,
+                                                     .chunk = options.chunk,
+                                                     .kv_dtype = kv_dtype_of(options.kv)}));
     return Ok{};
 }
 
 Status tune_device(const BenchOptions& options, const Subject& subject, user::Devices& devices,
                    device::Backend& backend) {
-    engine::BenchmarkOptions what = benchmark_options(options);
+    measure::BenchmarkOptions what = benchmark_options(options);
     if (options.repetitions == 0) what.repetitions = kTuneRepetitions;
-    const auto benchmark = TRY(engine::Benchmark::open(subject.model, backend, what));
-    const auto seconds = [](const Result<engine::BenchmarkRow>& row) -> Result<double> {
+    const auto benchmark = TRY(measure::Benchmark::open(subject.model, backend, what));
+    const auto seconds = [](const Result<measure::BenchmarkRow>& row) -> Result<double> {
         if (!row) return row.error();
         return row->seconds.median;
     };
@@ -111,8 +111,8 @@ Result<double> prompt_seconds(const BenchOptions& options, const Subject& subjec
     with.npu.npu = npu;
     user::Devices devices(with, note);
     const auto backend = TRY(devices.open(subject.model.weights.size_bytes()));
-    const auto benchmark = TRY(engine::Benchmark::open(subject.model, *backend, benchmark_options(options)));
-    const engine::BenchmarkRow row = TRY(benchmark->prompt(kPrompt));
+    const auto benchmark = TRY(measure::Benchmark::open(subject.model, *backend, benchmark_options(options)));
+    const measure::BenchmarkRow row = TRY(benchmark->prompt(kPrompt));
     return row.seconds.median;
 }
 

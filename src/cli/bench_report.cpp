@@ -11,7 +11,7 @@ namespace tandem::cli {
 
 namespace {
 
-using engine::BenchmarkRow;
+using measure::BenchmarkRow;
 using Json = nlohmann::ordered_json;
 
 std::string name_of(const BenchmarkRow& row) {
@@ -68,7 +68,7 @@ std::string heading(const BenchReport& report) {
 
 std::string agreement_table(const BenchReport& report) {
     Table table({"AGAINST THE CPU", "KL", "DIFFERENCE", "SAME TOP", ""}, {1, 2});
-    for (const engine::AgreementRow& row : report.agreement) {
+    for (const measure::AgreementRow& row : report.agreement) {
         const bool good = report.tolerance.holds(row.distance);
         table.add({row.what, fmt::format("{:.2e}", row.distance.kl), fmt::format("{:.2e}", row.distance.difference),
                    row.distance.same_top ? "yes" : "no",
@@ -211,7 +211,7 @@ std::string to_json(const BenchReport& report) {
               {"load_s", report.load_s},
               {"repetitions", report.repetitions},
               {"rows", std::move(rows)}};
-    for (const engine::AgreementRow& row : report.agreement) {
+    for (const measure::AgreementRow& row : report.agreement) {
         json["check"].push_back({{"what", row.what},
                                  {"kl", row.distance.kl},
                                  {"difference", row.distance.difference},
@@ -224,7 +224,7 @@ std::string to_json(const BenchReport& report) {
 
 bool agrees(const BenchReport& report) {
     return std::all_of(report.agreement.begin(), report.agreement.end(),
-                       [&](const engine::AgreementRow& row) { return report.tolerance.holds(row.distance); });
+                       [&](const measure::AgreementRow& row) { return report.tolerance.holds(row.distance); });
 }
 
 }  // namespace tandem::cli

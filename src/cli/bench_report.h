@@ -7,8 +7,8 @@
 
 #include "device/backend.h"
 #include "device/rates.h"
-#include "engine/agreement.h"
-#include "engine/benchmark.h"
+#include "measure/agreement.h"
+#include "measure/benchmark.h"
 #include "plan/several.h"
 
 namespace tandem::cli {
@@ -19,16 +19,16 @@ struct BenchReport {
     device::Rates rates = {};
     int repetitions = 0;
     double load_s = 0;  // of bringing the weights to the device
-    std::vector<engine::BenchmarkRow> rows = {};
+    std::vector<measure::BenchmarkRow> rows = {};
     std::vector<plan::StepShares> shares = {};  // of several devices in a step of each row, else empty
-    std::vector<engine::AgreementRow> agreement = {};
-    engine::Tolerance tolerance = {};
+    std::vector<measure::AgreementRow> agreement = {};
+    measure::Tolerance tolerance = {};
 };
 
 std::string to_text(const BenchReport& report);
 std::string to_json(const BenchReport& report);
 // One row in a line.
-std::string describe(const BenchReport& report, const engine::BenchmarkRow& row);
+std::string describe(const BenchReport& report, const measure::BenchmarkRow& row);
 // Whether all that was compared is within the tolerance.
 bool agrees(const BenchReport& report);
 

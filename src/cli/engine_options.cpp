@@ -48,9 +48,9 @@ engine::EngineOptions engine_options(const EngineChoice& choice) {
     return {.context = choice.context, .sequences = 1, .kv_dtype = kv_dtype_of(choice.kv), .looks_up = choice.lookup};
 }
 
-Result<std::unique_ptr<engine::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
-                                                    const EngineChoice& options) {
-    return engine::Scorer::open(model, backend, {.context = options.context, .kv_dtype = kv_dtype_of(options.kv)});
+Result<std::unique_ptr<measure::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
+                                                     const EngineChoice& options) {
+    return measure::Scorer::open(model, backend, {.context = options.context, .kv_dtype = kv_dtype_of(options.kv)});
 }
 
 }  // namespace tandem::cli

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/scorer.h"
+#include "measure/scorer.h"
 #include "user/devices.h"
 
 namespace CLI {
@@ -36,7 +36,7 @@ void add_guessing_options(CLI::App& app, EngineChoice& options);
 
 // For one conversation. The draft model is for the caller to open.
 engine::EngineOptions engine_options(const EngineChoice& choice);
-Result<std::unique_ptr<engine::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
-                                                    const EngineChoice& options);
+Result<std::unique_ptr<measure::Scorer>> open_scorer(const models::Model& model, device::Backend& backend,
+                                                     const EngineChoice& options);
 
 }  // namespace tandem::cli

@@ -10,8 +10,8 @@
 #include "cpu/backend.h"
 #include "engine/bundle.h"
 #include "engine/generate.h"
-#include "engine/importance.h"
-#include "engine/perplexity.h"
+#include "measure/importance.h"
+#include "measure/perplexity.h"
 #include "user/models.h"
 #include "user/parse.h"
 
@@ -35,7 +35,7 @@ struct EvalOptions {
     EngineChoice engine;
 };
 
-Status write_logits(engine::Scorer& scorer, std::span<const TokenId> tokens, const std::string& path) {
+Status write_logits(measure::Scorer& scorer, std::span<const TokenId> tokens, const std::string& path) {
     AtomicFile file = TRY(AtomicFile::create(path));
     TRY(scorer.score(
         tokens, [&](int /*position*/, std::span<const float> logits) { return file.write(std::as_bytes(logits)); }));
@@ -66,7 +66,7 @@ Result<int> eval_tokens(const EvalOptions& options, RankJob* job) {
 
 // Inputs of matrices are seen on the CPU alone.
 Result<std::unique_ptr<device::Backend>> open_observed(const user::DeviceOptions& options,
-                                                       engine::Importance& importance) {
+                                                       measure::Importance& importance) {
     const bool reference = options.device == "cpu:reference";
     if (options.device != "auto" && options.device != "cpu" && !reference)
         return fail("--device {}: --imatrix measures on the CPU; leave --device out", options.device);
@@ -76,7 +76,7 @@ Result<std::unique_ptr<device::Backend>> open_observed(const user::DeviceOptions
          }});
 }
 
-Status write_imatrix(const EvalOptions& options, const engine::Importance& importance, int chunks, int context) {
+Status write_imatrix(const EvalOptions& options, const measure::Importance& importance, int chunks, int context) {
     format::Imatrix imatrix = importance.imatrix();
     imatrix.datasets = {std::filesystem::path(options.text_file).filename().string()};
     imatrix.chunks = static_cast<uint32_t>(chunks);
@@ -90,7 +90,7 @@ Result<int> eval_text(const EvalOptions& options, RankJob* job) {
     const std::string text = TRY(read_text_file(options.text_file));
     const engine::Bundle bundle = TRY(user::open_bundle(options.model));
     user::Devices devices(options.engine.device, note);
-    engine::Importance importance;
+    measure::Importance importance;
     const bool observed = !options.imatrix_file.empty();
     const auto backend = TRY(observed ? open_observed(options.engine.device, importance)
                                       : open_device(devices, job, bundle.model.weights.size_bytes()));
@@ -98,12 +98,12 @@ Result<int> eval_text(const EvalOptions& options, RankJob* job) {
     const std::vector<TokenId> tokens = bundle.tokenizer.encode(text, {.add_special = false, .parse_special = false});
     TRY(user::check_vocabulary(tokens, bundle.model.vocab));
 
-    engine::Perplexity result;
+    measure::Perplexity result;
     int windows = 0;
     {
         Progress progress("perplexity");
         progress.show(0, 1);
-        result = TRY(engine::measure_perplexity(*scorer, tokens, bundle.tokenizer.bos(), [&](int done) {
+        result = TRY(measure::measure_perplexity(*scorer, tokens, bundle.tokenizer.bos(), [&](int done) {
             ++windows;
             progress.show(done, static_cast<double>(tokens.size()));
         }));

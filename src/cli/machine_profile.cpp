@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "cli/text_output.h"
-#include "engine/measure_speeds.h"
 #include "format/json.h"
+#include "measure/measure_speeds.h"
 #include "user/paths.h"
 
 namespace tandem::cli {
@@ -161,10 +161,10 @@ Result<DeviceProfile> measure_profile(user::Devices& devices, device::Backend& b
     Progress progress("measuring " + device.name);
     const device::Rates rates = TRY(devices.measure_rates());
     DeviceProfile profile{.device = device.name, .hardware = device.hardware, .details = device.details, .speeds = {}};
-    profile.speeds = TRY(engine::measure_speeds(backend, rates, {.progress = [&](double done) -> Status {
-                                                    progress.show(done, 1);
-                                                    return Ok{};
-                                                }}));
+    profile.speeds = TRY(measure::measure_speeds(backend, rates, {.progress = [&](double done) -> Status {
+                                                     progress.show(done, 1);
+                                                     return Ok{};
+                                                 }}));
     profile.upload_bytes_per_s = TRY(devices.measure_upload());
     const Status kept = keep_profile(profile_file(), profile);
     if (!kept) note(fmt::format("what was measured is not kept: {}", kept.error().message));

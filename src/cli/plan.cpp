@@ -7,8 +7,8 @@
 #include "cli/plan_report.h"
 #include "cli/plan_subject.h"
 #include "cli/text_output.h"
-#include "engine/benchmark.h"
 #include "engine/runner.h"
+#include "measure/benchmark.h"
 #include "npu/xrt/discovery.h"
 #include "user/devices.h"
 
@@ -146,7 +146,7 @@ void add_lines(const graph::Program& program, const PlanOptions& options, PlanRe
                  .length = report.shape.context,
                  .forecast = forecast_decode(program, sequences, report.shape.context, kv_dtype, device.speeds)});
         }
-        const int chunk = engine::BenchmarkOptions().chunk;
+        const int chunk = measure::BenchmarkOptions().chunk;
         for (const int tokens : prompts) {
             report.lines.push_back(
                 {.device = device.name,

@@ -15,7 +15,7 @@
 #include "cpu/backend.h"
 #include "engine/bundle.h"
 #include "engine/engine.h"
-#include "engine/scorer.h"
+#include "measure/scorer.h"
 #include "models/synthetic.h"
 #include "plan/several.h"
 #include "soak/rank_job.h"
@@ -74,7 +74,7 @@ class Users {
 
     // Asks until `end`, then waits for the last answers. Returns what is wrong, or nothing.
     std::string run(Clock::time_point end) {
-        scorer_ = Scorer::open(bundle_.model, checker_, {.context = engine_.context()}).value();
+        scorer_ = measure::Scorer::open(bundle_.model, checker_, {.context = engine_.context()}).value();
         double warm = 0;
         while (problem_.empty()) {
             const bool asking = Clock::now() < end;
@@ -245,7 +245,7 @@ class Users {
     device::Backend& checker_;
     Options options_;
     std::mt19937 random_;
-    std::unique_ptr<Scorer> scorer_;
+    std::unique_ptr<measure::Scorer> scorer_;
     std::deque<std::vector<TokenId>> history_;  // that conversations go on from
     std::deque<RequestId> ids_;                 // of the last requests
     RequestId last_id_ = 0;

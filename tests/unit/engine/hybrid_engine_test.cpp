@@ -5,8 +5,8 @@
 #include <cmath>
 #include <span>
 
-#include "engine/perplexity.h"
-#include "engine/scorer.h"
+#include "measure/perplexity.h"
+#include "measure/scorer.h"
 #include "npu/backend.h"
 #include "npu/emulator_runtime.h"
 #include "plan/hybrid.h"
@@ -88,9 +88,9 @@ class HybridEngine : public EngineTest {
     }
 
     static double perplexity_on(device::Backend& device) {
-        const auto scorer = Scorer::open(bundle().model, device, {.context = 128}).value();
+        const auto scorer = measure::Scorer::open(bundle().model, device, {.context = 128}).value();
         const std::vector<TokenId> tokens = bundle().tokenizer.encode(kTale, {.add_special = false});
-        return measure_perplexity(*scorer, tokens, bundle().tokenizer.bos(), {}).value().perplexity();
+        return measure::measure_perplexity(*scorer, tokens, bundle().tokenizer.bos(), {}).value().perplexity();
     }
 
     std::vector<std::string> notes_;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "engine/logprobs.h"
-#include "engine/scorer.h"
+#include "measure/scorer.h"
 #include "unit/engine/engine_fixture.h"
 
 namespace tandem::engine {
@@ -28,7 +28,7 @@ class Results : public EngineTest {
     // log softmax of the logits after every token.
     static std::vector<std::vector<double>> score(std::span<const TokenId> tokens) {
         std::vector<std::vector<double>> rows;
-        const auto scorer = Scorer::open(bundle().model, cpu()).value();
+        const auto scorer = measure::Scorer::open(bundle().model, cpu()).value();
         const Status done = scorer->score(tokens, [&](int /*position*/, std::span<const float> logits) -> Status {
             double sum = 0;
             for (float logit : logits) sum += std::exp(static_cast<double>(logit));

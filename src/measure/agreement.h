@@ -10,7 +10,7 @@
 #include "device/backend.h"
 #include "models/model.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 // How far the logits of a row are from the reference's.
 struct Distance {
@@ -48,4 +48,4 @@ struct AgreementOptions {
 Result<std::vector<AgreementRow>> check_agreement(const models::Model& model, device::Backend& device,
                                                   device::Backend& reference, const AgreementOptions& options);
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -9,7 +9,7 @@
 #include "models/model.h"
 #include "plan/work.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 struct StageOptions {
     int sequences = 1;
@@ -61,4 +61,4 @@ class Stage {
 // The token that measurements have at a position: the same in every sequence, and no two neighbours alike.
 int32_t fixed_token(int position, int vocab);
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

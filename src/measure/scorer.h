@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "engine/runner.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 struct ScorerOptions {
     int context = 0;                     // the longest text; 0: what the model was trained for, at most 8192
@@ -25,16 +25,16 @@ class Scorer {
     int context() const { return context_; }
 
     // Gives the logits after each position, in order.
-    Status score(std::span<const TokenId> tokens,
+    Status score(std::span<const text::TokenId> tokens,
                  const std::function<Status(int position, std::span<const float> logits)>& sink);
 
   private:
-    Scorer(int context, std::unique_ptr<Runner> runner) : context_(context), runner_(std::move(runner)) {}
+    Scorer(int context, std::unique_ptr<engine::Runner> runner) : context_(context), runner_(std::move(runner)) {}
 
     int context_;
-    std::unique_ptr<Runner> runner_;
+    std::unique_ptr<engine::Runner> runner_;
     std::vector<int32_t> blocks_;  // block i holds the i-th positions, in every group
     device::Batch batch_;
 };
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -1,9 +1,9 @@
-#include "engine/scorer.h"
+#include "measure/scorer.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 namespace {
 
@@ -15,17 +15,17 @@ constexpr int kScorerRows = 64;  // of logits at once: a row of a large vocabula
 Result<std::unique_ptr<Scorer>> Scorer::open(const models::Model& model, device::Backend& backend,
                                              const ScorerOptions& options) {
     if (options.context < 0) return fail("context {}: it cannot be negative", options.context);
-    const int context = context_or_default(model, options.context);
-    const int blocks = blocks_of(context, kScorerBlock);
+    const int context = engine::context_or_default(model, options.context);
+    const int blocks = engine::blocks_of(context, kScorerBlock);
     const auto groups = static_cast<size_t>(model.program.cache_groups());
-    std::unique_ptr<Runner> runner =
-        TRY(Runner::open(model, backend,
-                         {.rows = std::min(kScorerRows, context),
-                          .outputs = std::min(kScorerRows, context),
-                          .kv_dtype = options.kv_dtype.value_or(default_kv_dtype(model)),
-                          .block_tokens = kScorerBlock,
-                          .groups = std::vector<KvBlocks::Group>(groups, {.window = 0, .blocks = blocks})}));
-    warn_of_long_context(model, context);
+    std::unique_ptr<engine::Runner> runner = TRY(engine::Runner::open(
+        model, backend,
+        {.rows = std::min(kScorerRows, context),
+         .outputs = std::min(kScorerRows, context),
+         .kv_dtype = options.kv_dtype.value_or(engine::default_kv_dtype(model)),
+         .block_tokens = kScorerBlock,
+         .groups = std::vector<engine::KvBlocks::Group>(groups, {.window = 0, .blocks = blocks})}));
+    engine::warn_of_long_context(model, context);
     std::unique_ptr<Scorer> scorer(new Scorer(context, std::move(runner)));
     scorer->blocks_.resize(static_cast<size_t>(blocks));
     std::iota(scorer->blocks_.begin(), scorer->blocks_.end(), 0);
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Scorer>> Scorer::open(const models::Model& model, device:
     return scorer;
 }
 
-Status Scorer::score(std::span<const TokenId> tokens,
+Status Scorer::score(std::span<const text::TokenId> tokens,
                      const std::function<Status(int position, std::span<const float> logits)>& sink) {
     if (tokens.empty()) return fail("no tokens to run: the text is empty");
     if (std::ssize(tokens) > context_) {
@@ -53,11 +53,11 @@ Status Scorer::score(std::span<const TokenId> tokens,
         batch_.sequences[0].past = past;
         batch_.output_rows.resize(piece.size());
         std::iota(batch_.output_rows.begin(), batch_.output_rows.end(), 0);
-        TRY(runner_->run(batch_, Wanted::logits));
+        TRY(runner_->run(batch_, engine::Wanted::logits));
         for (size_t row = 0; row < piece.size(); ++row) TRY(sink(past + static_cast<int>(row), runner_->logits(row)));
         past += static_cast<int>(piece.size());
     }
     return Ok{};
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

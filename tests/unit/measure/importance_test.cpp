@@ -1,13 +1,13 @@
 // What is summed up of the inputs of matrices, by hand and on a model.
-#include "engine/importance.h"
+#include "measure/importance.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/scorer.h"
 #include "graph/ops.h"
+#include "measure/scorer.h"
 #include "unit/engine/engine_fixture.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 namespace {
 
 TEST(Importance, SumsSquaresByColumn) {
@@ -27,7 +27,7 @@ TEST(Importance, SumsSquaresByColumn) {
     EXPECT_THAT(imatrix.find("c")->counts, testing::ElementsAre(0, 1, 0));
 }
 
-class ImportanceOfAModel : public EngineTest {};
+class ImportanceOfAModel : public engine::EngineTest {};
 
 TEST_F(ImportanceOfAModel, IsOfEveryMatrixAndEveryToken) {
     Importance importance;
@@ -39,7 +39,7 @@ TEST_F(ImportanceOfAModel, IsOfEveryMatrixAndEveryToken) {
                                }})
             .value();
     const auto scorer = Scorer::open(bundle().model, *backend, {.context = 64}).value();
-    const std::vector<TokenId> tokens = bundle().tokenizer.encode("Once upon a time there was a fox.");
+    const std::vector<text::TokenId> tokens = bundle().tokenizer.encode("Once upon a time there was a fox.");
     ASSERT_TRUE(scorer->score(tokens, [](int, std::span<const float>) -> Status { return Ok{}; }));
     const format::Imatrix imatrix = importance.imatrix();
     for (const graph::Node& node : bundle().model.program.nodes) {
@@ -58,4 +58,4 @@ TEST_F(ImportanceOfAModel, IsOfEveryMatrixAndEveryToken) {
 }
 
 }  // namespace
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -1,10 +1,10 @@
-#include "engine/stage.h"
+#include "measure/stage.h"
 
 #include <algorithm>
 
 #include "engine/runner.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 namespace {
 
@@ -18,7 +18,7 @@ int32_t fixed_token(int position, int vocab) {
 
 Result<std::unique_ptr<Stage>> Stage::open(const models::Model& model, device::Backend& backend,
                                            const StageOptions& options) {
-    std::unique_ptr<Stage> stage(new Stage(model, options.kv_dtype.value_or(default_kv_dtype(model))));
+    std::unique_ptr<Stage> stage(new Stage(model, options.kv_dtype.value_or(engine::default_kv_dtype(model))));
     TRY(stage->make_cache(backend, options));
     stage->executable_ = TRY(
         backend.compile(model.program, model.weights, stage->cache_,
@@ -30,12 +30,13 @@ Result<std::unique_ptr<Stage>> Stage::open(const models::Model& model, device::B
 // Layers with a window keep no more than it and the rows of a step: their blocks are used in turn.
 Status Stage::make_cache(device::Backend& backend, const StageOptions& options) {
     const int groups = model_.program.cache_groups();
-    TRY(check_cache_groups(model_));
+    TRY(engine::check_cache_groups(model_));
     std::vector<int> kept(static_cast<size_t>(groups));  // blocks of one sequence
     for (const graph::CacheLayer& layer : model_.program.caches) {
-        const int all = blocks_of(options.positions, kStageBlockTokens);
+        const int all = engine::blocks_of(options.positions, kStageBlockTokens);
         kept[static_cast<size_t>(layer.group)] =
-            layer.window == 0 ? all : std::min(all, blocks_of(layer.window + options.rows, kStageBlockTokens) + 1);
+            layer.window == 0 ? all
+                              : std::min(all, engine::blocks_of(layer.window + options.rows, kStageBlockTokens) + 1);
     }
     std::vector<int> blocks = kept;
     for (int& count : blocks) count *= options.sequences;
@@ -45,7 +46,7 @@ Status Stage::make_cache(device::Backend& backend, const StageOptions& options) 
     for (int sequence = 0; sequence < options.sequences; ++sequence) {
         for (int count : kept) {
             std::vector<int32_t>& table = tables_.emplace_back();
-            for (int i = 0; i < blocks_of(options.positions, kStageBlockTokens); ++i)
+            for (int i = 0; i < engine::blocks_of(options.positions, kStageBlockTokens); ++i)
                 table.push_back(sequence * count + i % count);
         }
     }
@@ -88,4 +89,4 @@ Status Stage::step_with_drawn(int past, int steps) {
     return device::run(*executable_, batch_);
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -1,4 +1,4 @@
-#include "engine/benchmark.h"
+#include "measure/benchmark.h"
 
 #include <sys/resource.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 namespace {
 
@@ -68,8 +68,8 @@ Result<double> settled_seconds(const F& step) {
 }
 
 // A request of the fixed tokens for `tokens` more.
-Request fixed_request(const models::Model& model, int length, int tokens) {
-    Request request;
+engine::Request fixed_request(const models::Model& model, int length, int tokens) {
+    engine::Request request;
     request.max_tokens = tokens;
     request.prompt.reserve(static_cast<size_t>(length));
     for (int i = 0; i < length; ++i) request.prompt.push_back(fixed_token(i, model.vocab));
@@ -105,12 +105,12 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     constexpr int kWarmUp = 3;
     // So many in a row, and then from the first position again: the context should stay near the one asked for.
     constexpr int kInARow = 20;
-    const int most_steps = tokens_at_once(0);
+    const int most_steps = engine::tokens_at_once(0);
     const auto stage = TRY(Stage::open(
         model_, backend_,
         {.sequences = sequences, .positions = context + kInARow * most_steps + 1, .kv_dtype = options_.kv_dtype}));
     const double step_seconds = TRY(settled_seconds([&] { return stage->step(context, 1, 0); }));
-    const int steps = std::min(stage->max_steps(), tokens_at_once(step_seconds));
+    const int steps = std::min(stage->max_steps(), engine::tokens_at_once(step_seconds));
     Timing timing = TRY(repeat(
         kWarmUp, options_, [&](int i) { return stage->step_with_drawn(context + 1 + i % kInARow * steps, steps); }));
     timing.seconds.scale(1.0 / steps);
@@ -164,21 +164,21 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
     constexpr int kWarmUp = 3;
     // What was drawn cannot be taken back, and more of it would measure another context than the one asked for.
     const int repetitions = std::min(options_.repetitions, 20);
-    const int more = (kWarmUp + 1 + repetitions) * tokens_at_once(0);
+    const int more = (kWarmUp + 1 + repetitions) * engine::tokens_at_once(0);
     const int length = std::max(1, context) + more;
-    const auto engine = TRY(Engine::open(model_, {}, backend_,
-                                         {.context = length,
-                                          .sequences = sequences,
-                                          .rows = options_.chunk,
-                                          .cache_tokens = sequences * length,
-                                          .kv_dtype = options_.kv_dtype}));
+    const auto engine = TRY(engine::Engine::open(model_, {}, backend_,
+                                                 {.context = length,
+                                                  .sequences = sequences,
+                                                  .rows = options_.chunk,
+                                                  .cache_tokens = sequences * length,
+                                                  .kv_dtype = options_.kv_dtype}));
     int64_t drawn = 0;
     int begun = 0;
     Error failure;
     for (int i = 0; i < sequences; ++i) {
-        Request request = fixed_request(model_, std::max(1, context), more);
+        engine::Request request = fixed_request(model_, std::max(1, context), more);
         request.salt = fmt::format("{}", i);  // each has blocks of its own
-        request.on_event = [&, first = true](const Event& event) mutable {
+        request.on_event = [&, first = true](const engine::Event& event) mutable {
             drawn += std::ssize(event.tokens);
             if (std::exchange(first, false)) ++begun;
             if (event.finish != nullptr) failure.message = event.finish->error;
@@ -206,7 +206,7 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
         if (i >= kWarmUp) samples.push_back(seconds.count() * sequences / static_cast<double>(drawn - before));
     }
     const double cpu = (processor_seconds() - cpu_before) / static_cast<double>(drawn - drawn_before);
-    const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
+    const DType kv_dtype = options_.kv_dtype.value_or(engine::default_kv_dtype(model_));
     const plan::Work work = work_of_rows(model_, sequences, context, 1, kv_dtype);
     return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
                         .sequences = sequences,
@@ -220,17 +220,17 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
 
 Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
     constexpr int kWarmUp = 2;
-    const auto engine = TRY(Engine::open(model_, {}, backend_,
-                                         {.context = tokens,
-                                          .sequences = 1,
-                                          .rows = options_.chunk,
-                                          .cache_tokens = tokens,
-                                          .kv_dtype = options_.kv_dtype}));
+    const auto engine = TRY(engine::Engine::open(model_, {}, backend_,
+                                                 {.context = tokens,
+                                                  .sequences = 1,
+                                                  .rows = options_.chunk,
+                                                  .cache_tokens = tokens,
+                                                  .kv_dtype = options_.kv_dtype}));
     const auto read = [&](int repetition) -> Status {
-        Request request = fixed_request(model_, tokens, 1);
+        engine::Request request = fixed_request(model_, tokens, 1);
         request.salt = fmt::format("{}", repetition);  // nothing of it is known
         Error failure;
-        request.on_event = [&](const Event& event) {
+        request.on_event = [&](const engine::Event& event) {
             if (event.finish != nullptr) failure.message = event.finish->error;
         };
         TRY(engine->submit(std::move(request)));
@@ -239,7 +239,7 @@ Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
         return Ok{};
     };
     const Timing timing = TRY(repeat(kWarmUp, options_, read));
-    const DType kv_dtype = options_.kv_dtype.value_or(default_kv_dtype(model_));
+    const DType kv_dtype = options_.kv_dtype.value_or(engine::default_kv_dtype(model_));
     plan::Work work;
     double pass_bytes = 0;
     for (int past = 0; past < tokens; past += options_.chunk) {
@@ -257,4 +257,4 @@ Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
                         .cpu_s = timing.cpu_s / tokens};
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -7,7 +7,7 @@
 #include "device/backend.h"
 #include "plan/speeds.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 struct SpeedOptions {
     std::vector<DType> types = {DType::q4_0, DType::q4_k, DType::q6_k, DType::q8_0, DType::f16};  // of weights
@@ -17,4 +17,4 @@ struct SpeedOptions {
 // `rates` are what the device does at best. Takes about a second for each type.
 Result<plan::Speeds> measure_speeds(device::Backend& backend, const device::Rates& rates, const SpeedOptions& options);
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

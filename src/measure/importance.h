@@ -10,7 +10,7 @@
 
 #include "format/imatrix.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 class Importance {
   public:
@@ -35,4 +35,4 @@ class Importance {
     std::map<std::string, Sums, std::less<>> sums_;
 };
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "base/statistics.h"
-#include "engine/stage.h"
+#include "measure/stage.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 struct BenchmarkOptions {
     int repetitions = 80;  // after a warm-up
@@ -62,4 +62,4 @@ class Benchmark {
     std::unique_ptr<Stage> smallest_;  // keeps the weights where they are between measurements
 };
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

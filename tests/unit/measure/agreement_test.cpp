@@ -1,11 +1,11 @@
-#include "engine/agreement.h"
+#include "measure/agreement.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-namespace tandem::engine {
+namespace tandem::measure {
 namespace {
 
 TEST(CompareLogits, IsNothingBetweenTheSame) {
@@ -36,4 +36,4 @@ TEST(CompareLogits, RefusesWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace tandem::engine
+}  // namespace tandem::measure

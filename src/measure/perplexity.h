@@ -5,9 +5,9 @@
 #include <span>
 
 #include "base/result.h"
-#include "engine/scorer.h"
+#include "measure/scorer.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 struct Perplexity {
     int tokens = 0;         // predicted
@@ -21,7 +21,7 @@ struct Perplexity {
 
 // The text in windows as long as the scorer's context, each begun with `bos` where the model has one.
 // `progress` hears how many of the tokens are done; it may be empty.
-Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const TokenId> tokens, std::optional<TokenId> bos,
-                                      const std::function<void(int done)>& progress);
+Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const text::TokenId> tokens,
+                                      std::optional<text::TokenId> bos, const std::function<void(int done)>& progress);
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

@@ -1,8 +1,8 @@
-#include "engine/importance.h"
+#include "measure/importance.h"
 
 #include "base/check.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 void Importance::add(const Rows& in) {
     auto found = sums_.find(in.matrix);
@@ -30,4 +30,4 @@ format::Imatrix Importance::imatrix() const {
     return imatrix;
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

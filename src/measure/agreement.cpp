@@ -1,12 +1,12 @@
-#include "engine/agreement.h"
+#include "measure/agreement.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "engine/stage.h"
+#include "measure/stage.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 namespace {
 
@@ -108,4 +108,4 @@ Result<std::vector<AgreementRow>> check_agreement(const models::Model& model, de
     return rows;
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

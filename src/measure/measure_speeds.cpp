@@ -1,4 +1,4 @@
-#include "engine/measure_speeds.h"
+#include "measure/measure_speeds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@
 #include "graph/builder.h"
 #include "graph/ops.h"
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 namespace {
 
@@ -262,7 +262,7 @@ class Measurement {
         constexpr int kLayers = 4;
         const Probe probe = attention(kLayers);
         const int rows = sizes_.many_rows;
-        const int blocks = blocks_of(sizes_.positions + rows, kBlock);
+        const int blocks = engine::blocks_of(sizes_.positions + rows, kBlock);
         const std::shared_ptr<device::KvCache> cache = TRY(backend_.make_cache({.layers = probe.program.caches,
                                                                                 .dtype = DType::f16,
                                                                                 .block_tokens = kBlock,
@@ -338,4 +338,4 @@ Result<plan::Speeds> measure_speeds(device::Backend& backend, const device::Rate
     return Measurement(backend, rates, options).make();
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure

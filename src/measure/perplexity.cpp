@@ -1,15 +1,15 @@
-#include "engine/perplexity.h"
+#include "measure/perplexity.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-namespace tandem::engine {
+namespace tandem::measure {
 
 namespace {
 
 // -log softmax(logits)[token], in double: a sum over a large vocabulary.
-double negative_log_likelihood(std::span<const float> logits, TokenId token) {
+double negative_log_likelihood(std::span<const float> logits, text::TokenId token) {
     const float largest = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
     for (float logit : logits) sum += std::exp(static_cast<double>(logit - largest));
@@ -28,15 +28,15 @@ double Perplexity::standard_error() const {
     return std::sqrt(std::max(0.0, variance) / (tokens - 1));
 }
 
-Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const TokenId> tokens, std::optional<TokenId> bos,
-                                      const std::function<void(int done)>& progress) {
+Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const text::TokenId> tokens,
+                                      std::optional<text::TokenId> bos, const std::function<void(int done)>& progress) {
     const size_t lead = bos ? 1 : 0;
     const auto stride = static_cast<size_t>(scorer.context()) - lead;
     if (scorer.context() < 2) return fail("context {}: perplexity needs at least 2", scorer.context());
     Perplexity total;
     for (size_t begin = 0; begin < tokens.size(); begin += stride) {
         const auto piece = tokens.subspan(begin, std::min(stride, tokens.size() - begin));
-        std::vector<TokenId> window;
+        std::vector<text::TokenId> window;
         if (bos) window.push_back(*bos);
         window.insert(window.end(), piece.begin(), piece.end());
         if (window.size() < 2) break;  // a lone token predicts nothing
@@ -56,4 +56,4 @@ Result<Perplexity> measure_perplexity(Scorer& scorer, std::span<const TokenId> t
     return total;
 }
 
-}  // namespace tandem::engine
+}  // namespace tandem::measure
