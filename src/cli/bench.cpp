@@ -1,6 +1,10 @@
 #include <CLI/CLI.hpp>
 
+#include "base/file.h"
+#include "cli/bench_against.h"
+#include "cli/bench_load.h"
 #include "cli/bench_report.h"
+#include "cli/bench_saved.h"
 #include "cli/bench_subject.h"
 #include "cli/command.h"
 #include "cli/device_flags.h"
@@ -11,6 +15,7 @@
 #include "cpu/backend.h"
 #include "measure/agreement.h"
 #include "measure/benchmark.h"
+#include "measure/html_report.h"
 #include "user/npu_gain.h"
 
 namespace tandem::cli {
@@ -32,6 +37,11 @@ struct BenchOptions {
     bool check = false;
     bool tune = false;
     bool engine = false;
+    bool load = false;
+    std::vector<std::string> compare;  // two files
+    std::string from;                  // a file; empty: what is measured now
+    std::string html;
+    AgainstOptions against;
     bool json = false;
     std::string kv;
     user::DeviceOptions device;
@@ -60,8 +70,10 @@ Status measure(const BenchOptions& options, const Subject& subject, const BenchD
                      backend.describe().hardware, report.rates.read_bytes_per_s / 1e9));
     const Stopwatch upload;
     measure::BenchmarkOptions what = benchmark_options(options);
-    what.profile = options.profile;
+    what.profile = options.profile || !options.html.empty();
     what.engine = options.engine;
+    measure::EnergyMeter energy(backend.describe().kind == device::Kind::integrated_gpu);
+    if (!energy.empty()) what.energy = &energy;
     report.repetitions = what.repetitions;
     const auto benchmark = TRY(measure::Benchmark::open(subject.model, backend, what));
     report.load_s = upload.seconds();
@@ -139,6 +151,21 @@ Result<int> bench_as_rank(const BenchOptions& options, RankJob& job) {
 }
 
 Result<int> bench(BenchOptions& options) {
+    if (!options.compare.empty()) return compare_saved(options.compare[0], options.compare[1], options.json);
+    if (!options.from.empty() && options.html.empty())
+        return fail("--from {}: is for --html FILE; --compare takes two saved runs", options.from);
+    if (!options.from.empty()) return draw_saved(options.from, options.html);
+    if (!options.against.url.empty()) {
+        options.against.json = options.json;
+        return bench_against(options.against);
+    }
+    if (options.load) {
+        return bench_load({.model = options.subject.model,
+                           .repetitions = options.repetitions,
+                           .kv_dtype = kv_dtype_of(options.kv),
+                           .device = options.device,
+                           .json = options.json});
+    }
     const std::unique_ptr<RankJob> job = TRY(RankJob::join(options.device));
     if (job && !job->is_first()) return bench_as_rank(options, *job);
     user::Devices devices(options.device, note);
@@ -154,6 +181,10 @@ Result<int> bench(BenchOptions& options) {
     }
     BenchReport report{.model = subject.checkpoint->name(), .device = backend->describe()};
     TRY(measure(options, subject, {devices, *backend, job.get()}, report));
+    if (!options.html.empty()) {
+        const measure::SavedRun run = TRY(measure::parse_saved_run(to_json(report), report.model));
+        TRY(write_file(options.html, measure::html_report(run)));
+    }
     print(options.json ? to_json(report) : to_text(report) + (job ? job->report_text() : std::string()));
     return agrees(report) ? 0 : kExitFailed;
 }
@@ -166,6 +197,10 @@ constexpr const char* kBenchExamples =
     "  tandem bench gemma3-27b --device vulkan --check\n"
     "  tandem bench gemma3-4b --type q4_k_m\n"
     "  tandem bench --decode 1 --context 512 --prompt 512     one sequence of the embedded model on the CPU\n"
+    "  tandem bench gemma3-1b --html page.html --json > a.json\n"
+    "  tandem bench --compare a.json b.json\n"
+    "  tandem bench model.gguf --load\n"
+    "  tandem bench --against http://localhost:8080 --rate 1,2,4 --ttft-ms 500\n"
     "Figures are medians, +- is the 95 % confidence interval of the mean without outliers, which are counted. Shares "
     "are\n"
     "of what the device was measured to do at best in the same run; what fits the caches is not limited by reading "
@@ -186,7 +221,8 @@ Command add_bench(CLI::App& parent) {
             ->option_text("N,N,...")
             ->check(CLI::Range(0, kMost));
     };
-    app->add_option("MODEL,--model", options->subject.model, "Model or shape (tales)")->option_text(" ");
+    CLI::Option* const model =
+        app->add_option("MODEL,--model", options->subject.model, "Model or shape (tales)")->option_text(" ");
     std::vector<std::string> types;
     for (const models::Mix& mix : models::mixes()) types.emplace_back(mix.name);
     app->add_option("--type", options->subject.type,
@@ -209,11 +245,23 @@ Command add_bench(CLI::App& parent) {
                   "the best so far");
     app->add_flag("--engine", options->engine, "Measure through the engine as it serves requests, not bare steps");
     app->add_flag("--profile", options->profile, "Show where the time of each goes, if the device can tell");
+    app->add_option("--html", options->html, "Also write a page with charts: roofline, sweeps, time by operation")
+        ->option_text("FILE");
+    app->add_option("--from", options->from, "For --html: draw a saved run, and measure nothing")
+        ->option_text("RUN.json");
+    app->add_option("--compare", options->compare,
+                    "Compare two saved runs (of --json), and tell what is faster from what only seems so")
+        ->option_text("A.json B.json")
+        ->expected(2);
+    app->add_flag("--load", options->load,
+                  "Measure how fast the model becomes ready, beside its disk and its device, and nothing else");
     app->add_flag("--json", options->json, "Print JSON");
     add_kv_option(*app, options->kv);
     add_device_options(*app, options->device);
+    add_against_options(*app, options->against);
     app->footer(kBenchExamples);
-    return {app, [options]() -> Result<int> {
+    return {app, [options, model]() -> Result<int> {
+                if (model->count() > 0) options->against.model = options->subject.model;
                 std::erase(options->decode, 0);
                 std::erase(options->prompts, 0);
                 return bench(*options);

@@ -102,6 +102,25 @@ std::string profile_table(const BenchReport& report, const BenchmarkRow& row) {
            table.to_string();
 }
 
+// Joules by token, where the machine counts them.
+std::string energy_table(const BenchReport& report) {
+    if (report.rows.empty() || report.rows.front().energy.empty()) return {};
+    std::vector<std::string> header = {"ENERGY", "J/TOKEN", "WATTS"};
+    std::vector<size_t> right = {1, 2};
+    for (const measure::EnergyUse& use : report.rows.front().energy) {
+        right.push_back(header.size());
+        header.push_back(use.source + (use.is_part ? "" : " (not in the sum)"));
+    }
+    Table table(std::move(header), std::move(right));
+    for (const BenchmarkRow& row : report.rows) {
+        const double joules = measure::total_joules(row.energy);
+        std::vector<std::string> cells = {name_of(row), format_rate(joules), format_rate(joules * row.tokens_per_s())};
+        for (const measure::EnergyUse& use : row.energy) cells.push_back(format_rate(use.joules));
+        table.add(std::move(cells));
+    }
+    return "\n" + table.to_string();
+}
+
 // What each of several devices did of the step before the profile, or of a prompt's last chunk.
 std::string shares_table(const BenchmarkRow& row, const plan::StepShares& step) {
     if (step.devices.empty()) return {};
@@ -166,7 +185,7 @@ std::string to_text(const BenchReport& report) {
         profiles += shares_table(row, report.shares[i]);
         profiles += profile_table(report, row);
     }
-    return heading(report) + table.to_string() + footnotes(report) + profiles +
+    return heading(report) + table.to_string() + footnotes(report) + energy_table(report) + profiles +
            (report.agreement.empty() ? "" : agreement_table(report));
 }
 
@@ -182,6 +201,8 @@ std::string to_json(const BenchReport& report) {
                                {"us", stage.seconds * 1e6},
                                {"weight_bytes", stage.weight_bytes}});
         }
+        Json each = Json::array();
+        for (const double sample : row.samples_s) each.push_back(sample * 1e3);
         rows.push_back({{"kind", prompt ? "prompt" : "decode"},
                         {"sequences", row.sequences},
                         {prompt ? "prompt" : "context", row.context},
@@ -192,6 +213,7 @@ std::string to_json(const BenchReport& report) {
                         {"ms_ci95", row.seconds.ci95 * 1e3},
                         {"samples", row.seconds.samples},
                         {"outliers", row.seconds.outliers},
+                        {"ms_each", std::move(each)},
                         {"bytes", row.work.bytes},
                         {"flops", row.work.flops},
                         {"fits_caches", is_cached(report, row)},
@@ -199,9 +221,15 @@ std::string to_json(const BenchReport& report) {
                         {"matrix_share", matrix_share(report, row)},
                         {"cpu_ms_per_token", row.cpu_s * 1e3},
                         {"profile", std::move(profile)}});
+        if (!row.energy.empty()) {
+            rows.back()["joules_per_token"] = measure::total_joules(row.energy);
+            for (const measure::EnergyUse& use : row.energy)
+                rows.back()["joules_per_token_by_source"][use.source] = use.joules;
+        }
         if (!report.shares[i].devices.empty()) rows.back()["stages"] = to_json(report.shares[i]);
     }
-    Json json{{"model", report.model},
+    Json json{{"program", "tandem " TANDEM_VERSION},
+              {"model", report.model},
               {"device", report.device.name},
               {"hardware", report.device.hardware},
               {"details", report.device.details},

@@ -67,7 +67,13 @@ Result<std::unique_ptr<Chat>> Chat::open(const ChatOptions& options) {
 Status Chat::open_engine() {
     engine::EngineOptions engine = engine_options(options_.engine);
     if (draft_) engine.draft_model = &draft_->model;
-    backend_ = TRY(open_device(*devices_, options_.job, bundle_.model.weights.size_bytes()));
+    const uint64_t bytes = bundle_.model.weights.size_bytes();
+    backend_ = TRY(open_device(*devices_, options_.job, bytes));
+    Progress progress("loading", Progress::Unit::bytes);
+    engine.progress = [&](double done) -> Status {
+        progress.show(done * static_cast<double>(bytes), static_cast<double>(bytes));
+        return Ok{};
+    };
     engine_ = TRY(engine::Engine::open(bundle_.model, bundle_.tokenizer, *backend_, engine));
     raw_ = options_.raw || !bundle_.prompts.chat_template();
     return Ok{};

@@ -28,6 +28,7 @@ Command add_eval(CLI::App& parent);
 Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
 Command add_bench(CLI::App& parent);
+Command add_top(CLI::App& parent);
 Command add_plan(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
 Command add_npu(CLI::App& parent);

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/disk_rate.h"
 #include "cli/doctor_findings.h"
 #include "cli/machine_profile.h"
 #include "cli/text_output.h"
 #include "format/checkpoint.h"
+#include "measure/disk_rate.h"
 #include "user/devices.h"
 #include "user/models.h"
 #include "user/paths.h"
@@ -28,7 +28,7 @@ struct Examination {
     std::vector<Finding> findings;
     std::vector<DeviceProfile> devices;
     double one_thread_bytes_per_s = 0;  // that the CPU reads
-    std::optional<DiskRate> disk;
+    std::optional<measure::DiskRate> disk;
     std::string disk_of;  // a folder or a file
 
     bool broken() const {
@@ -78,10 +78,10 @@ Result<std::filesystem::path> file_of(const std::string& model) {
 void measure_disk_rate(const std::filesystem::path& file, Examination& examination) {
     const std::filesystem::path folder = user::cache_directory();
     examination.disk_of = file.empty() ? folder.string() : file.string();
-    const auto rate = [&]() -> Result<DiskRate> {
-        if (!file.empty()) return measure_disk(file);
+    const auto rate = [&]() -> Result<measure::DiskRate> {
+        if (!file.empty()) return measure::measure_disk(file);
         if (folder.empty()) return fail("there is neither XDG_CACHE_HOME nor a home to measure");
-        return measure_disk_of(folder);
+        return measure::measure_disk_of(folder);
     }();
     if (rate) {
         examination.disk = *rate;

@@ -59,10 +59,11 @@ int parse_and_execute(int argc, const char* const* argv) {
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.footer(kExamples);
     app.require_subcommand(0, 1);  // so that a wrong one is named, where it would only be missed
-    const std::vector<Command> commands = {
-        add_run(app),     add_serve(app),    add_pull(app), add_list(app),       add_show(app),     add_rm(app),
-        add_inspect(app), add_tokenize(app), add_eval(app), add_quantize(app),   add_devices(app),  add_bench(app),
-        add_plan(app),    add_doctor(app),   add_npu(app),  add_completion(app), add_complete(app), add_manual(app)};
+    const std::vector<Command> commands = {add_run(app),        add_serve(app),    add_pull(app),    add_list(app),
+                                           add_show(app),       add_rm(app),       add_inspect(app), add_tokenize(app),
+                                           add_eval(app),       add_quantize(app), add_devices(app), add_bench(app),
+                                           add_top(app),        add_plan(app),     add_doctor(app),  add_npu(app),
+                                           add_completion(app), add_complete(app), add_manual(app)};
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -94,7 +94,8 @@ std::string Table::to_string() const {
     return out;
 }
 
-Progress::Progress(std::string what) : what_(std::move(what)), terminal_(has_control_sequences(STDERR_FILENO)) {}
+Progress::Progress(std::string what, Unit unit)
+    : what_(std::move(what)), unit_(unit), terminal_(has_control_sequences(STDERR_FILENO)) {}
 
 Progress::~Progress() {
     if (shown_percent_ >= 0) std::fputs("\r\x1b[K", stderr);
@@ -108,8 +109,10 @@ void Progress::show(double done, double total) {
     const int filled = kBar * percent / 100;
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
     const std::string left = time_left(elapsed.count(), total > 0 ? done / total : 0);
-    fmt::print(stderr, "\r{} [{}{}] {:3}%{}\x1b[K", what_, std::string(static_cast<size_t>(filled), '#'),
+    const bool has_rate = unit_ == Unit::bytes && elapsed.count() > 0.1;  // before it is no rate of anything
+    fmt::print(stderr, "\r{} [{}{}] {:3}%{}{}\x1b[K", what_, std::string(static_cast<size_t>(filled), '#'),
                std::string(static_cast<size_t>(kBar - filled), '.'), percent,
+               has_rate ? fmt::format(", {:.2f} GB/s", done / elapsed.count() / 1e9) : "",
                left.empty() ? "" : fmt::format(", {} left", left));
 }
 

@@ -36,7 +36,8 @@ class Table {
 // that is a terminal.
 class Progress {
   public:
-    explicit Progress(std::string what);
+    enum class Unit : uint8_t { none, bytes };  // of bytes the rate is shown
+    explicit Progress(std::string what, Unit unit = Unit::none);
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     ~Progress();
@@ -45,6 +46,7 @@ class Progress {
 
   private:
     std::string what_;
+    Unit unit_;
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     int shown_percent_ = -1;
     bool terminal_;

@@ -24,16 +24,47 @@ double processor_seconds() {
 // Runs body(i) for a warm-up and then for each repetition.
 struct Timing {
     Summary seconds;
-    double cpu_s = 0;  // of one repetition
+    std::vector<double> samples_s;
+    double cpu_s = 0;               // of one repetition
+    std::vector<EnergyUse> energy;  // of one as well
+
+    // To those of a part of a repetition, or of each of its tokens.
+    void scale(double factor) {
+        seconds.scale(factor);
+        for (double& sample : samples_s) sample *= factor;
+    }
+};
+
+// What was used, for each of so many.
+std::vector<EnergyUse> shared_among(std::vector<EnergyUse> energy, double count) {
+    for (EnergyUse& use : energy) use.joules /= count;
+    return energy;
+}
+
+// Counts processor time and energy from the first repetition that counts.
+class Consumption {
+  public:
+    explicit Consumption(EnergyMeter* meter) : meter_(meter) {}
+    void begin() {
+        cpu_before_ = processor_seconds();
+        if (meter_ != nullptr) span_.emplace(*meter_);
+    }
+    double cpu_s() const { return processor_seconds() - cpu_before_; }
+    std::vector<EnergyUse> energy() { return span_ ? span_->stop() : std::vector<EnergyUse>(); }
+
+  private:
+    EnergyMeter* meter_;
+    double cpu_before_ = 0;
+    std::optional<EnergySpan> span_;
 };
 template <typename F>
 Result<Timing> repeat(int warm_up, const BenchmarkOptions& options, const F& body) {
     constexpr int kLeast = 10;
     std::vector<double> samples;
-    double cpu_before = 0;
+    Consumption consumption(options.energy);
     double spent = 0;
     for (int i = 0; i < warm_up + options.repetitions; ++i) {
-        if (i == warm_up) cpu_before = processor_seconds();
+        if (i == warm_up) consumption.begin();
         if (i >= warm_up + kLeast && spent > options.most_seconds) break;
         const auto begin = std::chrono::steady_clock::now();
         TRY(body(i));
@@ -41,8 +72,11 @@ Result<Timing> repeat(int warm_up, const BenchmarkOptions& options, const F& bod
         samples.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
         spent += samples.back();
     }
-    const double cpu = (processor_seconds() - cpu_before) / static_cast<double>(samples.size());
-    return Timing{.seconds = summarize(std::move(samples)), .cpu_s = cpu};
+    const auto count = static_cast<double>(samples.size());
+    return Timing{.seconds = summarize(samples),
+                  .samples_s = samples,
+                  .cpu_s = consumption.cpu_s() / count,
+                  .energy = shared_among(consumption.energy(), count)};
 }
 
 using Clock = std::chrono::steady_clock;
@@ -113,7 +147,7 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
     const int steps = std::min(stage->max_steps(), engine::tokens_at_once(step_seconds));
     Timing timing = TRY(repeat(
         kWarmUp, options_, [&](int i) { return stage->step_with_drawn(context + 1 + i % kInARow * steps, steps); }));
-    timing.seconds.scale(1.0 / steps);
+    timing.scale(1.0 / steps);
     const plan::Work work = stage->work();
     TRY(stage->step(context + 1, 1, 0));  // what is profiled is a single step
     const auto profile = TRY(profile_of(*stage));
@@ -122,9 +156,11 @@ Result<BenchmarkRow> Benchmark::decode(int sequences, int context) {
                         .context = context,
                         .tokens = sequences,
                         .seconds = timing.seconds,
+                        .samples_s = timing.samples_s,
                         .work = work,
                         .pass_bytes = work.bytes,
                         .cpu_s = timing.cpu_s / (sequences * steps),
+                        .energy = shared_among(timing.energy, sequences * steps),
                         .profile = profile};
 }
 
@@ -154,9 +190,11 @@ Result<BenchmarkRow> Benchmark::prompt(int tokens) {
                         .context = tokens,
                         .tokens = tokens,
                         .seconds = timing.seconds,
+                        .samples_s = timing.samples_s,
                         .work = work,
                         .pass_bytes = pass_bytes,
                         .cpu_s = timing.cpu_s / tokens,
+                        .energy = shared_among(timing.energy, tokens),
                         .profile = profile};
 }
 
@@ -192,11 +230,11 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
     };
     while (begun < sequences) TRY(step());
     std::vector<double> samples;
-    double cpu_before = 0;
+    Consumption consumption(options_.energy);
     int64_t drawn_before = 0;
     for (int i = 0; i < kWarmUp + repetitions; ++i) {
         if (i == kWarmUp) {
-            cpu_before = processor_seconds();
+            consumption.begin();
             drawn_before = drawn;
         }
         const int64_t before = drawn;
@@ -205,17 +243,19 @@ Result<BenchmarkRow> Benchmark::decode_by_engine(int sequences, int context) {
         const std::chrono::duration<double> seconds = Clock::now() - begin;
         if (i >= kWarmUp) samples.push_back(seconds.count() * sequences / static_cast<double>(drawn - before));
     }
-    const double cpu = (processor_seconds() - cpu_before) / static_cast<double>(drawn - drawn_before);
+    const auto counted = static_cast<double>(drawn - drawn_before);
     const DType kv_dtype = options_.kv_dtype.value_or(engine::default_kv_dtype(model_));
     const plan::Work work = work_of_rows(model_, sequences, context, 1, kv_dtype);
     return BenchmarkRow{.kind = BenchmarkRow::Kind::decode,
                         .sequences = sequences,
                         .context = context,
                         .tokens = sequences,
-                        .seconds = summarize(std::move(samples)),
+                        .seconds = summarize(samples),
+                        .samples_s = samples,
                         .work = work,
                         .pass_bytes = work.bytes,
-                        .cpu_s = cpu};
+                        .cpu_s = consumption.cpu_s() / counted,
+                        .energy = shared_among(consumption.energy(), counted)};
 }
 
 Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
@@ -252,9 +292,11 @@ Result<BenchmarkRow> Benchmark::prompt_by_engine(int tokens) {
                         .context = tokens,
                         .tokens = tokens,
                         .seconds = timing.seconds,
+                        .samples_s = timing.samples_s,
                         .work = work,
                         .pass_bytes = pass_bytes,
-                        .cpu_s = timing.cpu_s / tokens};
+                        .cpu_s = timing.cpu_s / tokens,
+                        .energy = shared_among(timing.energy, tokens)};
 }
 
 }  // namespace tandem::measure

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/statistics.h"
+#include "measure/energy.h"
 #include "measure/stage.h"
 
 namespace tandem::measure {
@@ -16,8 +17,9 @@ struct BenchmarkOptions {
     double most_seconds = std::numeric_limits<double>::infinity();
     int chunk = 2048;  // tokens of a prompt that are run at once
     std::optional<DType> kv_dtype;
-    bool profile = false;  // where the time of a step goes, where the device can tell
-    bool engine = false;   // through an Engine, with all it does on the host, instead of bare steps
+    bool profile = false;           // where the time of a step goes, where the device can tell
+    bool engine = false;            // through an Engine, with all it does on the host, instead of bare steps
+    EnergyMeter* energy = nullptr;  // that outlives it; null: none
 };
 
 struct BenchmarkRow {
@@ -28,9 +30,11 @@ struct BenchmarkRow {
     int context = 0;                              // positions before the measured ones; of a prompt: its tokens
     int tokens = 0;                               // made by a decode step, or read by a prompt
     Summary seconds;                              // of that
+    std::vector<double> samples_s = {};           // what it sums up, in order
     plan::Work work;                              // of that
     double pass_bytes = 0;                        // that a step of it reads, and the next one again
     double cpu_s = 0;                             // processor time of the whole process for one token
+    std::vector<EnergyUse> energy = {};           // for one token
     std::vector<device::StageTime> profile = {};  // of a decode step, or of the last chunk of a prompt
 
     double tokens_per_s() const { return tokens / seconds.median; }

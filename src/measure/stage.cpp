@@ -23,7 +23,8 @@ Result<std::unique_ptr<Stage>> Stage::open(const models::Model& model, device::B
     stage->executable_ = TRY(
         backend.compile(model.program, model.weights, stage->cache_,
                         {.limits = {.tokens = int64_t{options.sequences} * options.rows, .outputs = options.sequences},
-                         .results = {options.result}}));
+                         .results = {options.result},
+                         .progress = options.progress}));
     return stage;
 }
 

@@ -1,6 +1,7 @@
 // Stage: sequences of equal length that step together, each with cache blocks of its own, for measurements and checks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,7 +17,8 @@ struct StageOptions {
     int positions = 1;  // that each sequence may reach
     int rows = 1;       // of one sequence, the most in a step
     const char* result = "next";
-    std::optional<DType> kv_dtype;  // none: default_kv_dtype()
+    std::optional<DType> kv_dtype;                // none: default_kv_dtype()
+    std::function<Status(double)> progress = {};  // of bringing the weights there, from 0 to 1
 };
 
 class Stage {

@@ -58,7 +58,9 @@ class Devices::Gpu {
     Result<device::Rates> measure_rates(const std::string& device) {
         return vulkan::measure_rates(*opened_.at(device));
     }
-    Result<double> measure_upload(const std::string& device) { return vulkan::measure_upload(*opened_.at(device)); }
+    Result<double> measure_upload(const std::string& device, DType type) {
+        return vulkan::measure_upload(*opened_.at(device), type);
+    }
 
     Result<std::string> tune(const TuneSteps& steps, const Note& note) {
         if (tuning_directory().empty())
@@ -94,7 +96,7 @@ class Devices::Gpu {
                     device);
     }
     Result<device::Rates> measure_rates(const std::string& /*device*/) { return device::Rates{}; }
-    Result<double> measure_upload(const std::string& /*device*/) { return 0.0; }
+    Result<double> measure_upload(const std::string& /*device*/, DType /*type*/) { return 0.0; }
     Result<std::string> tune(const TuneSteps& /*steps*/, const Note& /*note*/) {
         return fail("--tune: this build has no Vulkan");
     }
@@ -147,11 +149,11 @@ class Devices::Main {
         return all;
     }
 
-    Result<double> measure_upload() {
+    Result<double> measure_upload(DType type) {
         const std::lock_guard lock(mutex_);
         double all = 0;
         for (const std::string& device : opened_) {
-            if (is_vulkan(device)) all += TRY(gpu_.measure_upload(device));
+            if (is_vulkan(device)) all += TRY(gpu_.measure_upload(device, type));
         }
         return all;
     }
@@ -268,8 +270,8 @@ Result<device::Rates> Devices::measure_rates() {
     return main_->measure_rates();
 }
 
-Result<double> Devices::measure_upload() {
-    return main_->measure_upload();
+Result<double> Devices::measure_upload(DType type) {
+    return main_->measure_upload(type);
 }
 
 Result<std::string> Devices::tune(const TuneSteps& steps) {

@@ -55,8 +55,8 @@ class Devices {
     Result<device::Rates> measure_rates();
     // What each of several devices did of the last step; empty where there is one.
     plan::StepShares last_shares() const { return shares_->get(); }
-    // Likewise: the bytes of weights a second that reach it; 0: it uses them where they lie.
-    Result<double> measure_upload();
+    // Likewise: the bytes of weights of a type that reach it in a second; 0: it uses them where they lie.
+    Result<double> measure_upload(DType type = DType::q8_0);
     // Searches what its kernels run fastest with, and keeps it for all later runs; returns the file it is kept in.
     Result<std::string> tune(const TuneSteps& steps);
 

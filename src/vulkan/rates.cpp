@@ -122,14 +122,14 @@ Result<device::Rates> measure_rates(SharedGpu& gpu) {
     return rates;
 }
 
-Result<double> measure_upload(SharedGpu& gpu) {
+Result<double> measure_upload(SharedGpu& gpu, DType type) {
     constexpr int kCols = 4096;
-    constexpr int kRuns = 2;  // the first makes the staging memory's pages present
+    constexpr int kRuns = 3;  // the first makes the staging memory's pages present
     const std::shared_ptr<OpenedGpu> opened = TRY(gpu.opened());
     const std::unique_ptr<Queue> queue = TRY(Queue::create(opened->device));
-    const int rows = gpu.info().software() ? 4096 : 1 << 16;
-    const std::vector<std::byte> bytes(row_bytes(DType::q8_0, kCols) * static_cast<size_t>(rows), std::byte{1});
-    const graph::WeightView matrix{.dtype = DType::q8_0, .shape = {rows, kCols}, .data = bytes};
+    const int rows = gpu.info().software() ? 1 << 14 : 1 << 16;
+    const std::vector<std::byte> bytes(row_bytes(type, kCols) * static_cast<size_t>(rows), std::byte{1});
+    const graph::WeightView matrix{.dtype = type, .shape = {rows, kCols}, .data = bytes};
     double best = 0;
     for (int run = 0; run < kRuns; ++run) {
         WeightStore store(opened->device, *queue);

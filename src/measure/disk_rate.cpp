@@ -1,24 +1,29 @@
-#include "cli/disk_rate.h"
+#include "measure/disk_rate.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
-namespace tandem::cli {
+namespace tandem::measure {
 
 namespace {
 
-constexpr size_t kPieceBytes = size_t{8} << 20;
-constexpr uint64_t kMostReadBytes = uint64_t{512} << 20;  // that are read of a file
+constexpr int kReaders = 4;  // a disk of flash gives one reader less than it has
+constexpr size_t kPieceBytes = size_t{4} << 20;
+constexpr uint64_t kMostReadBytes = uint64_t{1} << 30;  // that are read of a file
 constexpr uint64_t kOwnBytes = uint64_t{256} << 20;
 constexpr size_t kAlignment = 4096;
 
@@ -45,24 +50,54 @@ DiskPiece make_piece() {
     return DiskPiece(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kPieceBytes)));
 }
 
+// Whole pieces of the file, one after another, as long as there are any.
+class DiskReader {
+  public:
+    DiskReader(int fd, uint64_t wanted_bytes) : fd_(fd), wanted_bytes_(wanted_bytes) {}
+
+    void read() {
+        const DiskPiece piece = make_piece();
+        if (!piece) return fail_with("no memory to read it");
+        for (;;) {
+            const uint64_t at = next_.fetch_add(kPieceBytes);
+            if (at >= wanted_bytes_) return;
+            for (size_t done = 0; done < kPieceBytes;) {
+                const ssize_t got = pread(fd_, piece.get() + done, kPieceBytes - done, static_cast<off_t>(at + done));
+                if (got < 0 && errno == EINTR) continue;
+                if (got <= 0) return fail_with(got < 0 ? std::strerror(errno) : "it became shorter");
+                done += static_cast<size_t>(got);
+            }
+        }
+    }
+    // Empty: all was read.
+    const std::string& failure() const { return failure_; }
+
+  private:
+    void fail_with(const char* why) {
+        const std::lock_guard lock(mutex_);
+        failure_ = why;
+    }
+
+    int fd_;
+    uint64_t wanted_bytes_;
+    std::atomic<uint64_t> next_ = 0;
+    std::mutex mutex_;
+    std::string failure_;
+};
+
 Result<DiskRate> read_all(int fd, const std::string& name, uint64_t size_bytes, bool past_memory) {
-    const DiskPiece piece = make_piece();
-    if (!piece) return fail("{}: no memory to read it", name);
     // Whole pieces: with O_DIRECT the rest of a file is another thing.
     const uint64_t wanted = std::min(size_bytes, kMostReadBytes) / kPieceBytes * kPieceBytes;
     if (wanted == 0) return fail("{}: too small to measure a disk by: {} MiB are needed", name, kPieceBytes >> 20);
-    DiskRate rate{.past_memory = past_memory};
+    DiskReader reader(fd, wanted);
     const auto begin = std::chrono::steady_clock::now();
-    while (rate.read_bytes < wanted) {
-        const ssize_t got = pread(fd, piece.get(), kPieceBytes, static_cast<off_t>(rate.read_bytes));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return fail("{}: cannot be read: {}", name, got < 0 ? std::strerror(errno) : "it became shorter");
-        rate.read_bytes += static_cast<uint64_t>(got);
-        if (static_cast<size_t>(got) % kAlignment != 0) break;
-    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kReaders; ++i) threads.emplace_back([&] { reader.read(); });
+    for (std::thread& thread : threads) thread.join();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    rate.bytes_per_s = static_cast<double>(rate.read_bytes) / time.count();
-    return rate;
+    if (!reader.failure().empty()) return fail("{}: cannot be read: {}", name, reader.failure());
+    return DiskRate{
+        .bytes_per_s = static_cast<double>(wanted) / time.count(), .read_bytes = wanted, .past_memory = past_memory};
 }
 
 // Where the file system refuses O_DIRECT it is asked to forget the file, which those in memory do not.
@@ -117,4 +152,4 @@ Result<DiskRate> measure_disk_of(const std::filesystem::path& folder) {
     return measure(fmt::format("/proc/self/fd/{}", file.fd()), name);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::measure

@@ -1,4 +1,4 @@
-// How fast a disk gives a file to one reader, without what the system remembers of it.
+// How fast a disk gives a file to several readers, without what the system remembers of it.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace tandem::cli {
+namespace tandem::measure {
 
 struct DiskRate {
     double bytes_per_s = 0;
@@ -19,4 +19,4 @@ Result<DiskRate> measure_disk(const std::filesystem::path& file);
 // Of a file of its own in the folder, which no name remains of.
 Result<DiskRate> measure_disk_of(const std::filesystem::path& folder);
 
-}  // namespace tandem::cli
+}  // namespace tandem::measure
