@@ -256,7 +256,7 @@ class GoesAndComes(harness.Case):
         server.process.wait()
         server.process.stderr.close()
         wait_for("away")
-        again = Server("tales", "--device", "cpu", "--context", "64", "--port", str(port))
+        again = Server("tales", "--device", "cpu", "--context", "64", port=port)
         self.addCleanup(again.process.stderr.close)
         self.addCleanup(again.process.wait)
         self.addCleanup(again.process.kill)

@@ -20,8 +20,8 @@ STORY = [{"role": "user", "content": "Tell me a story about a fox."}]
 class Server:
     """A server on a port of its own, ready."""
 
-    def __init__(self, *args, wait=True, environment=None):
-        self.process = subprocess.Popen([harness.BINARY, "serve", "--port", "0", *map(str, args)], stderr=subprocess.PIPE,
+    def __init__(self, *args, wait=True, environment=None, port=0):
+        self.process = subprocess.Popen([harness.BINARY, "serve", "--port", str(port), *map(str, args)], stderr=subprocess.PIPE,
                                         stdout=subprocess.DEVNULL, env=environment)
         self.lines = []
         self.port = None
