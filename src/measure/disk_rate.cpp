@@ -101,8 +101,8 @@ Result<DiskRate> read_all(int fd, const std::string& name, uint64_t size_bytes, 
 }
 
 // Where the file system refuses O_DIRECT it is asked to forget the file, which those in memory do not.
-Result<DiskRate> measure(const std::string& path, const std::string& name) {
-    const DiskFile direct(open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+Result<DiskRate> measure(const std::string& path, const std::string& name, bool is_direct = true) {
+    const DiskFile direct(is_direct ? open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC) : -1);
     const bool past_memory = direct.fd() >= 0;
     const DiskFile plain(past_memory ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
     const int fd = past_memory ? direct.fd() : plain.fd();
@@ -136,8 +136,8 @@ Status write_random(int fd, const std::string& name) {
 
 }  // namespace
 
-Result<DiskRate> measure_disk(const std::filesystem::path& file) {
-    return measure(file.string(), file.string());
+Result<DiskRate> measure_disk(const std::filesystem::path& file, bool direct) {
+    return measure(file.string(), file.string(), direct);
 }
 
 Result<DiskRate> measure_disk_of(const std::filesystem::path& folder) {

@@ -111,13 +111,20 @@ Result<LoadTimes> load_once(const LoadOptions& options, const std::function<void
     return times;
 }
 
+// Directly and, of what the system forgets, plainly: whichever way the disk gives more.
 void measure_disk_of_model(const std::vector<std::filesystem::path>& files, LoadReport& report) {
     if (files.empty()) return;
     const auto bytes_of = [](const std::filesystem::path& file) {
         std::error_code error;
         return std::filesystem::file_size(file, error);
     };
-    const Result<DiskRate> rate = measure_disk(*std::ranges::max_element(files, {}, bytes_of));
+    const std::filesystem::path& largest = *std::ranges::max_element(files, {}, bytes_of);
+    const bool is_forgotten = forget_files(files);
+    Result<DiskRate> rate = measure_disk(largest);
+    if (rate && is_forgotten && forget_files(files)) {
+        const Result<DiskRate> plain = measure_disk(largest, false);
+        if (plain) rate->bytes_per_s = std::max(rate->bytes_per_s, plain->bytes_per_s);
+    }
     if (!rate) report.no_disk = rate.error().message;
     if (rate && (!report.disk || report.disk->bytes_per_s < rate->bytes_per_s)) report.disk = *rate;
 }
@@ -169,7 +176,6 @@ Result<LoadReport> measure_load(const LoadOptions& options) {
     }
     bool forgets = true;
     for (int i = 0; forgets && i < options.repetitions; ++i) {
-        forget_files(files);
         measure_disk_of_model(files, report);
         const LoadTimes times = TRY(load_once(options, [&] { forgets = forget_files(files) && forgets; }));
         if (forgets) report.cold.push_back(times);

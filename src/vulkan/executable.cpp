@@ -1,8 +1,15 @@
 #include "vulkan/executable.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <mutex>
+#include <thread>
 
 #include "device/stage_times.h"
 #include "device/step_check.h"
@@ -45,11 +52,61 @@ std::function<Status(double)> part_of(const std::function<Status(double)>& whole
     return [&whole, begin, end](double done) { return whole(begin + done * (end - begin)); };
 }
 
-uint64_t bytes_of(std::span<const NamedWeight> parts) {
-    uint64_t bytes = 0;
-    for (const NamedWeight& part : parts) bytes += part.view->data.size();
-    return bytes;
-}
+// Has the weights that come next read from the disk while others are repacked: a core that waits for a page repacks
+// nothing. Never further ahead than kMostAhead, so that nothing that was read is pushed out again before it is used.
+class ReadAhead {
+  public:
+    explicit ReadAhead(std::vector<std::span<const std::byte>> weights)
+        : weights_(std::move(weights)), thread_([this] { run(); }) {}
+    ReadAhead(const ReadAhead&) = delete;
+    ReadAhead& operator=(const ReadAhead&) = delete;
+    ~ReadAhead() {
+        used(std::numeric_limits<uint64_t>::max() / 2);
+        thread_.join();
+    }
+
+    // So many bytes of all were used.
+    void used(uint64_t bytes) {
+        {
+            const std::lock_guard lock(mutex_);
+            used_bytes_ = bytes;
+        }
+        wake_.notify_one();
+    }
+
+  private:
+    static constexpr uint64_t kMostAhead = uint64_t{256} << 20;
+    static constexpr size_t kReadPiece = size_t{4} << 20;
+
+    // Behind what is used there is nothing to read.
+    uint64_t wait_for_room(uint64_t at) {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return at < used_bytes_ + kMostAhead; });
+        return used_bytes_;
+    }
+
+    void run() {
+        const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+        uint64_t at = 0;
+        for (const std::span<const std::byte> bytes : weights_) {
+            for (size_t begin = 0; begin < bytes.size(); begin += kReadPiece) {
+                const size_t size = std::min(kReadPiece, bytes.size() - begin);
+                if (wait_for_room(at) <= at) {
+                    const auto first = reinterpret_cast<uintptr_t>(bytes.data() + begin) / page * page;
+                    const auto end = reinterpret_cast<uintptr_t>(bytes.data() + begin + size);
+                    madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_READ);
+                }
+                at += size;
+            }
+        }
+    }
+
+    std::vector<std::span<const std::byte>> weights_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    uint64_t used_bytes_ = 0;
+    std::thread thread_;
+};
 
 // Of a step. What the rows may draw is found while the part before the draws runs.
 enum class Part : uint8_t { whole, before_draws, draws };
@@ -199,12 +256,21 @@ Status RecordedProgram::check_weights(const graph::Weights& weights) const {
 
 Status RecordedProgram::load_weights(const graph::Weights& weights, const std::function<Status(double)>& progress) {
     uint64_t all_bytes = 0;
-    for (const StageWeight& weight : staged_.weights) all_bytes += bytes_of(parts_of(weight, weights));
+    std::vector<std::span<const std::byte>> all;
+    for (const StageWeight& weight : staged_.weights) {
+        for (const NamedWeight& part : parts_of(weight, weights)) {
+            all_bytes += part.view->size_bytes();
+            all.push_back(part.view->data);
+            all.insert(all.end(), part.view->parts.begin(), part.view->parts.end());
+        }
+    }
+    ReadAhead ahead(std::move(all));
     uint64_t done_bytes = 0;
     for (const StageWeight& weight : staged_.weights) {
         const std::vector<NamedWeight> parts = parts_of(weight, weights);
         weights_.push_back(TRY(store_->get(parts)));
-        done_bytes += bytes_of(parts);
+        for (const NamedWeight& part : parts) done_bytes += part.view->size_bytes();
+        ahead.used(done_bytes);
         if (progress) TRY(progress(static_cast<double>(done_bytes) / static_cast<double>(all_bytes)));
     }
     std::vector<WeightStore::Bounded> bounded;
