@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/answer_reader.h"
+#include "text/answer_reader.h"
 
 namespace tandem::bench {
 
@@ -20,8 +20,8 @@ double seconds_now() {
 }
 
 double nanoseconds_a_byte(const std::string& text, size_t piece) {
-    server::AnswerReader reader(
-        {.format = server::answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>"), .tools = {"add"}});
+    text::AnswerReader reader(
+        {.format = text::answer_format("{{tools}} <think>\n</think> <tool_call>\n</tool_call>"), .tools = {"add"}});
     const double begin = seconds_now();
     for (size_t at = 0; at < text.size(); at += piece) reader.push(std::string_view(text).substr(at, piece));
     reader.finish();

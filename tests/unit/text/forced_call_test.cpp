@@ -3,12 +3,12 @@
 
 #include <map>
 
-#include "server/answer_reader.h"
+#include "text/answer_reader.h"
 #include "text/grammar/compiled_grammar.h"
 #include "unit/text/random_schemas.h"
 #include "unit/text/schema_validator.h"
 
-namespace tandem::server {
+namespace tandem::text {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -63,26 +63,26 @@ constexpr std::pair<const char*, const char*> kWritten[] = {
 };
 
 // Bytes, marks as control tokens or as text, and an end.
-std::shared_ptr<const text::TokenTrie> vocabulary(const text::AnswerFormat& format, bool has_controls) {
+std::shared_ptr<const TokenTrie> vocabulary(const AnswerFormat& format, bool has_controls) {
     std::vector<std::string> tokens(256);
     for (size_t byte = 0; byte < 255; ++byte) tokens[byte] = std::string(1, static_cast<char>(byte));
     for (const std::string_view mark : marks_of(format, true)) {
-        tokens.push_back((has_controls ? std::string(1, text::kControlByte) : "") + std::string(mark));
+        tokens.push_back((has_controls ? std::string(1, kControlByte) : "") + std::string(mark));
     }
     for (const char* const text : {"\n</parameter>\n", "</function>\n", "</arg_value>", "true", "get_", "{\"", "\": "})
         tokens.emplace_back(text);
-    const auto end = static_cast<text::TokenId>(tokens.size());
+    const auto end = static_cast<TokenId>(tokens.size());
     tokens.emplace_back();
-    return std::make_shared<const text::TokenTrie>(std::move(tokens), std::vector<text::TokenId>{end});
+    return std::make_shared<const TokenTrie>(std::move(tokens), std::vector<TokenId>{end});
 }
 
 struct Offer {
-    text::CallRules rules;
+    CallRules rules;
     AnswerReaderOptions reader;
     std::map<std::string, Json> schemas;
 };
 
-Offer random_offer(const text::AnswerFormat& format, unsigned seed) {
+Offer random_offer(const AnswerFormat& format, unsigned seed) {
     std::mt19937 random(seed);
     Offer offer;
     offer.rules = {.format = format, .several = seed % 2 == 0};
@@ -90,11 +90,11 @@ Offer random_offer(const text::AnswerFormat& format, unsigned seed) {
     for (const char* const name : {"get_weather", "get", "a-b"}) {
         if (!offer.schemas.empty() && random() % 2 == 0) continue;
         const Json parameters =
-            random() % 8 == 0 ? Json() : text::SchemaMaker(static_cast<unsigned>(random())).make_parameters();
+            random() % 8 == 0 ? Json() : SchemaMaker(static_cast<unsigned>(random())).make_parameters();
         offer.rules.tools.push_back({{"name", name}, {"parameters", parameters}});
         offer.schemas[name] = parameters.is_null() ? Json{{"type", "object"}} : parameters;
         offer.reader.tools.emplace_back(name);
-        for (const std::string& parameter : text::text_parameters(parameters))
+        for (const std::string& parameter : text_parameters(parameters))
             offer.reader.text_parameters.insert({name, parameter});
     }
     return offer;
@@ -117,15 +117,15 @@ std::vector<AnswerPart> read_in_random_pieces(const AnswerReaderOptions& options
 
 // Of a text that a random walk made; false where the walk came to no end.
 bool expect_valid_calls(const Offer& offer, bool has_controls, unsigned seed) {
-    const auto grammar = text::compile_calls(offer.rules);
+    const auto grammar = compile_calls(offer.rules);
     const std::string source = offer.rules.tools.dump();
     EXPECT_TRUE(grammar) << source << ": " << grammar.error().message;
     if (!grammar) return false;
     const auto trie = vocabulary(offer.reader.format, has_controls);
-    const auto masks = std::make_shared<const text::TokenMasks>(*grammar, trie);
-    std::optional<std::string> text = text::walk(masks, text::closing_tokens(*trie), seed);
+    const auto masks = std::make_shared<const TokenMasks>(*grammar, trie);
+    std::optional<std::string> text = walk(masks, closing_tokens(*trie), seed);
     if (!text) return false;
-    std::erase(*text, text::kControlByte);
+    std::erase(*text, kControlByte);
     const std::vector<AnswerPart> parts = read_in_random_pieces(offer.reader, *text, seed);
     EXPECT_FALSE(parts.empty()) << *text;
     EXPECT_TRUE(offer.rules.several || parts.size() == 1) << *text;
@@ -135,7 +135,7 @@ bool expect_valid_calls(const Offer& offer, bool has_controls, unsigned seed) {
         const auto schema = offer.schemas.find(part.name);
         const Json arguments = Json::parse(part.text, nullptr, false);
         const bool is_valid = schema != offer.schemas.end() && arguments.is_object() &&
-                              text::SchemaValidator(schema->second).validates(arguments);
+                              SchemaValidator(schema->second).validates(arguments);
         EXPECT_TRUE(is_valid) << source << "\n" << *text << "\nread as " << part.name << " " << part.text;
     }
     return true;
@@ -144,7 +144,7 @@ bool expect_valid_calls(const Offer& offer, bool has_controls, unsigned seed) {
 TEST(ForcedCalls, AreReadAndValidInEveryForm) {
     for (const Family& family : kFamilies) {
         SCOPED_TRACE(family.name);
-        const text::AnswerFormat format = text::answer_format(family.chat_template);
+        const AnswerFormat format = answer_format(family.chat_template);
         int ended = 0;
         for (unsigned seed = 0; seed < 100 && !HasFailure(); ++seed) {
             ended += expect_valid_calls(random_offer(format, seed), seed % 3 != 0, seed) ? 1 : 0;
@@ -171,31 +171,31 @@ TEST(ForcedCalls, MayFollowTextWhereTheModelIsFree) {
         {kFamilies[7].chat_template, "{\"name\": \"get\", \"parameters\": {\"days\": 3}}", "{\"name\": \"got"},
     };
     for (const auto& [chat_template, call, broken] : all) {
-        const text::AnswerFormat format = text::answer_format(chat_template);
-        const auto grammar = text::compile_calls({.format = format, .with_text = true, .tools = tools});
+        const AnswerFormat format = answer_format(chat_template);
+        const auto grammar = compile_calls({.format = format, .with_text = true, .tools = tools});
         ASSERT_TRUE(grammar) << grammar.error().message;
-        const bool bare = format.calls == text::CallStyle::plain;
+        const bool bare = format.calls == CallStyle::plain;
         const std::string before = bare ? "" : "I look < [at] it.\n";
-        EXPECT_TRUE(text::matches(*grammar, before + call)) << call;
-        EXPECT_TRUE(text::matches(*grammar, "It is 3 < 4.")) << chat_template;
-        EXPECT_EQ(text::match(*grammar, before + broken), text::Match::none) << broken;
+        EXPECT_TRUE(matches(*grammar, before + call)) << call;
+        EXPECT_TRUE(matches(*grammar, "It is 3 < 4.")) << chat_template;
+        EXPECT_EQ(match(*grammar, before + broken), Match::none) << broken;
         if (!format.reasons()) continue;
         const std::string thought = std::string(format.reasoning_begin) + "\nhm" + std::string(format.reasoning_end);
-        EXPECT_TRUE(text::matches(*grammar, thought + before + call)) << thought;
-        EXPECT_TRUE(text::matches(*grammar, thought + "\n\nYes.")) << thought;
-        EXPECT_TRUE(text::matches(*grammar, std::string(format.reasoning_begin) + call)) << "cut off";
+        EXPECT_TRUE(matches(*grammar, thought + before + call)) << thought;
+        EXPECT_TRUE(matches(*grammar, thought + "\n\nYes.")) << thought;
+        EXPECT_TRUE(matches(*grammar, std::string(format.reasoning_begin) + call)) << "cut off";
         const auto begun =
-            text::compile_calls({.format = format, .with_text = true, .begins_in_reasoning = true, .tools = tools});
-        EXPECT_TRUE(text::matches(*begun, "I may " + std::string(broken) + std::string(format.reasoning_end) + call));
+            compile_calls({.format = format, .with_text = true, .begins_in_reasoning = true, .tools = tools});
+        EXPECT_TRUE(matches(*begun, "I may " + std::string(broken) + std::string(format.reasoning_end) + call));
     }
-    const text::AnswerFormat harmony = text::answer_format(kFamilies[8].chat_template);
-    const auto grammar = text::compile_calls({.format = harmony, .with_text = true, .tools = tools});
+    const AnswerFormat harmony = answer_format(kFamilies[8].chat_template);
+    const auto grammar = compile_calls({.format = harmony, .with_text = true, .tools = tools});
     ASSERT_TRUE(grammar) << grammar.error().message;
     const std::string thought = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant";
-    EXPECT_TRUE(text::matches(*grammar, thought + "<|channel|>final<|message|>Yes < no."));
+    EXPECT_TRUE(matches(*grammar, thought + "<|channel|>final<|message|>Yes < no."));
     const std::string call = thought + "<|channel|>commentary to=functions.get <|constrain|>json<|message|>";
-    EXPECT_TRUE(text::matches(*grammar, call + "{\"days\": 3}"));
-    EXPECT_EQ(text::match(*grammar, call + "{\"days\": \"3"), text::Match::none);
+    EXPECT_TRUE(matches(*grammar, call + "{\"days\": 3}"));
+    EXPECT_EQ(match(*grammar, call + "{\"days\": \"3"), Match::none);
 }
 
 // A text that a family writes, and whether the grammar of its calls takes it.
@@ -204,19 +204,19 @@ TEST(ForcedCalls, AreWrittenAsTheModelWasTrained) {
         "city": {"type": "string"}, "days": {"type": "integer"}, "Tags": {"type": "array", "items": {"type": "string"}},
         "more": {"type": "object", "properties": {"x": {"type": "number"}, "y": {"enum": ["a", "b"]}}}}})");
     for (const auto& [chat_template, text] : kWritten) {
-        const text::AnswerFormat format = text::answer_format(chat_template);
+        const AnswerFormat format = answer_format(chat_template);
         const Json tools = Json::array({{{"name", "get"}, {"parameters", parameters}}});
-        const auto grammar = text::compile_calls({.format = format, .tools = tools});
+        const auto grammar = compile_calls({.format = format, .tools = tools});
         ASSERT_TRUE(grammar) << grammar.error().message;
-        EXPECT_TRUE(text::matches(*grammar, text)) << text;
-        EXPECT_FALSE(text::matches(*grammar, std::string(text) + text)) << "one call was allowed";
+        EXPECT_TRUE(matches(*grammar, text)) << text;
+        EXPECT_FALSE(matches(*grammar, std::string(text) + text)) << "one call was allowed";
     }
 }
 
 TEST(ForcedCalls, NameWhatAFormCannotWrite) {
     const auto failure = [](const char* chat_template, const Json& tool) {
-        const text::AnswerFormat format = text::answer_format(chat_template);
-        const auto grammar = text::compile_calls({.format = format, .tools = Json::array({tool})});
+        const AnswerFormat format = answer_format(chat_template);
+        const auto grammar = compile_calls({.format = format, .tools = Json::array({tool})});
         return grammar ? std::string() : grammar.error().message;
     };
     const Json odd = Json::parse(R"({"name": "get", "parameters": {"properties": {"a<b": {"type": "string"}}}})");
@@ -292,7 +292,7 @@ TEST(ForcedCalls, BrokenOnesAreReadAlikeHoweverTheyCome) {
     std::mt19937 random(7);
     for (int round = 0; round < 3'000; ++round) {
         const auto& [chat_template, written] = kWritten[static_cast<size_t>(round) % std::size(kWritten)];
-        AnswerReaderOptions options = {.format = text::answer_format(chat_template), .tools = {"get", "get_weather"}};
+        AnswerReaderOptions options = {.format = answer_format(chat_template), .tools = {"get", "get_weather"}};
         options.begins_in_reasoning = options.format.reasons() && random() % 4 == 0;
         const std::string text = broken(std::string("I look.\n") + written + "\n" + written, random);
         AnswerReader reader(options);
@@ -312,4 +312,4 @@ TEST(ForcedCalls, BrokenOnesAreReadAlikeHoweverTheyCome) {
 }
 
 }  // namespace
-}  // namespace tandem::server
+}  // namespace tandem::text
