@@ -78,10 +78,10 @@ const CallSyntax& call_syntax(CallStyle style) {
 }
 
 std::string_view mark_of(std::string_view written) {
-    constexpr std::string_view kSpaces = " \n";
-    const size_t first = written.find_first_not_of(kSpaces);
+    constexpr std::string_view kBreaks = " \n";
+    const size_t first = written.find_first_not_of(kBreaks);
     if (first == std::string_view::npos) return {};
-    return written.substr(first, written.find_last_not_of(kSpaces) - first + 1);
+    return written.substr(first, written.find_last_not_of(kBreaks) - first + 1);
 }
 
 std::set<std::string> text_parameters(const nlohmann::ordered_json& parameters) {

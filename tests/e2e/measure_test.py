@@ -1,6 +1,7 @@
 """tandem bench beyond its table (saved runs, pages, loading, other servers) and tandem top."""
 
 import http.server
+import itertools
 import json
 import socket
 import subprocess
@@ -225,12 +226,15 @@ class Ours(harness.Case):
         self.addCleanup(watch.kill)
         self.assertEqual(json.loads(watch.stdout.readline())["health"], "ok")
         self.ok("bench", "--against", self.url, "--words", "8", "--tokens", "16", "--requests", "8")
-        for line in watch.stdout:  # one of the next looks sees the tokens
+        tokens_per_s, first_token_ms = 0, 0
+        for line in itertools.islice(watch.stdout, 50):  # the next looks see tokens, and not each of them first ones
             model = json.loads(line)["models"][0]
-            if model["tokens_per_s"] > 0:
+            tokens_per_s = max(tokens_per_s, model["tokens_per_s"])
+            first_token_ms = max(first_token_ms, model["first_token_ms"]["p50"])
+            if tokens_per_s > 0 and first_token_ms > 0:
                 break
-        self.assertGreater(model["tokens_per_s"], 0)
-        self.assertGreater(model["first_token_ms"]["p50"], 0)
+        self.assertGreater(tokens_per_s, 0)
+        self.assertGreater(first_token_ms, 0)
         watch.terminate()
         self.assertEqual(watch.wait(harness.TIMEOUT_S), 143)
 
